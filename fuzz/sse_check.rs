@@ -24,8 +24,8 @@ fn events(bytes: &[u8], size: usize) -> Result<Vec<SseEvent>, String> {
             break;
         }
         events.extend(std::iter::from_fn(|| decoder.next_event()));
-        if decoder.held() > 2 * MAX_EVENT + size {
-            return Err(format!("{} bytes are held", decoder.held()));
+        if decoder.buffered_bytes() > 2 * MAX_EVENT + size {
+            return Err(format!("{} bytes are held", decoder.buffered_bytes()));
         }
     }
     Ok(events)

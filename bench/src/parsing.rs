@@ -1,6 +1,6 @@
 //! The speed of parsing an event stream, from bytes to the report at its end.
 
-use outlast_provider::fuzzing::followed;
+use outlast_provider::fuzzing::follow;
 use serde_json::json;
 use tokio::time::Instant;
 
@@ -17,7 +17,7 @@ pub(crate) fn measure(rounds: usize) {
     let mut speeds: Vec<f64> = (0..rounds.max(1))
         .map(|_| {
             let started = Instant::now();
-            let read = followed(&stream, PIECE);
+            let read = follow(&stream, PIECE);
             let speed = megabytes / started.elapsed().as_secs_f64();
             assert_eq!(read.as_deref(), Some(text.as_str()));
             speed

@@ -73,7 +73,7 @@ impl Connection {
             let until = match timer.call.look() {
                 PatienceVerdict::Wait { until } => until,
                 PatienceVerdict::TimedOut { limit, .. } => {
-                    return Err(timer.timed_out(limit).into());
+                    return Err(timer.time_out(limit).into());
                 }
             };
             tokio::select! {
@@ -161,7 +161,7 @@ impl CallTimer {
         }
     }
 
-    fn timed_out(&self, limit: Limit) -> TimedOut {
+    fn time_out(&self, limit: Limit) -> TimedOut {
         let patience = self.call.patience();
         let elapsed = self.call.began.elapsed();
         let length = match limit {

@@ -226,8 +226,8 @@ impl Client {
     }
 
     /// Counts the messages on this connection that belonged to no waiting request.
-    pub fn dropped(&self) -> DroppedMessages {
-        self.connection.pending.dropped()
+    pub fn dropped_messages(&self) -> DroppedMessages {
+        self.connection.pending.dropped_messages()
     }
 
     /// The negotiated revision of the protocol, such as `2025-11-25`.

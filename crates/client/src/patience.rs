@@ -89,7 +89,7 @@ impl Patience {
     }
 
     /// Records that the server answered a status request: a silent task does not mean a silent server.
-    pub(crate) fn answered_about(&mut self, at: Duration) {
+    pub(crate) fn restart_at_answer(&mut self, at: Duration) {
         let waits = matches!(self.look(at), PatienceVerdict::Wait { .. });
         if waits && self.limits.reset_timeout_on_progress {
             self.idle_since = at;

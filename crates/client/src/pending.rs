@@ -83,7 +83,7 @@ impl PendingCalls {
         }
     }
 
-    pub(crate) fn dropped(&self) -> DroppedMessages {
+    pub(crate) fn dropped_messages(&self) -> DroppedMessages {
         lock(&self.requests).dropped
     }
 }
@@ -129,7 +129,7 @@ impl WaitingCall {
 
     /// Records that the server answered a status request about the task.
     pub(crate) fn task_answered(&self) {
-        lock(&self.state).patience.answered_about(self.began.elapsed());
+        lock(&self.state).patience.restart_at_answer(self.began.elapsed());
     }
 
     fn progress(&self, note: ProgressNotificationParam) -> ProgressNote {

@@ -74,7 +74,7 @@ impl<'a> TaskCall<'a> {
 
     /// Leaves the task running at the server when this value is dropped; a limit still cancels it if the caller
     /// asked for that. Use it once the id is recorded, so that the task can be resumed.
-    pub fn left_running(mut self) -> Self {
+    pub fn leave_running(mut self) -> Self {
         self.guard.cancels_on_drop = false;
         self
     }
@@ -96,7 +96,9 @@ impl<'a> TaskCall<'a> {
         guard.cancels_on_drop = false;
         match connection.ask(cancel_request(&guard.id), &timer).await {
             Ok(_) => Ok(()),
-            Err(error) => Err(child::add_child_details(child, unknown(error, &guard.id)).await),
+            Err(error) => {
+                Err(child::add_child_details(child, explain_unknown_task(error, &guard.id)).await)
+            }
         }
     }
 }
@@ -149,7 +151,7 @@ fn cancel_request(id: &str) -> ClientRequest {
 }
 
 /// Converts the error of a server that refuses a task's id, or no longer supports tasks, into "unknown task".
-fn unknown(error: ClientError, id: &str) -> ClientError {
+fn explain_unknown_task(error: ClientError, id: &str) -> ClientError {
     const METHOD_NOT_FOUND: i32 = -32_601;
     const INVALID_PARAMS: i32 = -32_602;
     match error {
@@ -190,7 +192,7 @@ impl Connection {
                     continue;
                 }
                 Err(error) => {
-                    let error = unknown(error, &guard.id);
+                    let error = explain_unknown_task(error, &guard.id);
                     if let ClientError::TaskUnknown { .. } = error {
                         guard.task_ended();
                     }

@@ -33,7 +33,7 @@ pub enum BudgetLimit {
 
 impl BudgetLimit {
     /// Returns the setting that raises the limit, if there is one.
-    pub fn setting(self) -> Option<&'static str> {
+    pub fn setting_name(self) -> Option<&'static str> {
         match self {
             Self::Ask => None,
             Self::Job => Some("OUTLAST_MAX_USD_PER_JOB"),
@@ -46,7 +46,7 @@ impl BudgetRefusal {
     /// Returns the next step for the caller.
     pub fn next_step(&self) -> String {
         let less = "ask with a lower effort";
-        match (self.limit, self.limit.setting()) {
+        match (self.limit, self.limit.setting_name()) {
             (BudgetLimit::Ask, _) | (_, None) => format!("{less}, or allow more"),
             (BudgetLimit::Day, Some(setting)) if self.next_day.is_some() => {
                 format!("wait for the next day (UTC), or have {setting} raised")
@@ -81,7 +81,7 @@ impl BudgetRefusal {
 impl fmt::Display for BudgetRefusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { limit, allowed, typical, counted, .. } = self;
-        if let (Some(setting), NanoUsd(0)) = (limit.setting(), *allowed) {
+        if let (Some(setting), NanoUsd(0)) = (limit.setting_name(), *allowed) {
             return write!(f, "nothing that costs money may be started here: {setting} is 0");
         }
         match typical {

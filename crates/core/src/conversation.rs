@@ -64,7 +64,7 @@ impl Conversation {
     fn holds_library_text(&self) -> bool {
         let is_local = |job: &Job| {
             job.new.profile.provider() == Profile::LIBRARY
-                || job.new.moved_from() == Some(Profile::LIBRARY)
+                || job.new.former_owner() == Some(Profile::LIBRARY)
         };
         self.turns().any(is_local) || self.first.new.sends_library_text()
     }
@@ -87,8 +87,8 @@ impl Conversation {
             let mut asked = sent_messages(job);
             let question = asked.pop();
             let earlier = if at == 0 { asked } else { Vec::new() };
-            messages.extend(earlier.into_iter().map(|message| shown(message, false)));
-            messages.extend(question.map(|question| shown(question, failed)));
+            messages.extend(earlier.into_iter().map(|message| show_message(message, false)));
+            messages.extend(question.map(|question| show_message(question, failed)));
             messages.extend(report(job));
         }
         messages
@@ -165,7 +165,7 @@ fn sent_messages(job: &Job) -> Vec<Message> {
     messages
 }
 
-fn shown(Message { role, content }: Message, failed: bool) -> ConversationMessage {
+fn show_message(Message { role, content }: Message, failed: bool) -> ConversationMessage {
     ConversationMessage { role, content, thinking: None, failed }
 }
 

@@ -13,7 +13,7 @@ impl NewJob {
     pub fn sends_library_text(&self) -> bool {
         match self.profile.provider() {
             Profile::LIBRARY | Profile::WORKFLOW => false,
-            _ => self.moved_from() == Some(Profile::LIBRARY) || self.quotes_library(),
+            _ => self.former_owner() == Some(Profile::LIBRARY) || self.quotes_library(),
         }
     }
 

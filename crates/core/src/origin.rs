@@ -27,13 +27,13 @@ impl NewJob {
     }
 
     /// Returns the provider whose conversation it moves to another one, if it moves one.
-    pub fn moved_from(&self) -> Option<&str> {
+    pub fn former_owner(&self) -> Option<&str> {
         self.request.note(RequestNote::MovedFrom)
     }
 
     /// Returns the sentence that reports how many earlier messages were sent to another provider, if any were (P1).
     pub fn move_text(&self) -> Option<String> {
-        let from = self.moved_from()?;
+        let from = self.former_owner()?;
         let messages = &self.request.research()?.messages;
         let said = |message: &&Message| message.role != Role::System;
         // The last message is the question.

@@ -1,6 +1,6 @@
 //! The beginning of a text that is being written (G8).
 
-use crate::thinking::said_so_far;
+use crate::thinking::strip_thinking_so_far;
 
 /// The text of a report so far, up to a limit. It is shown while it grows; the report itself is delivered whole.
 #[derive(Debug, Default)]
@@ -40,7 +40,7 @@ impl Partial {
 
     /// Returns the text that may be shown: without the model's thinking, closed or not; `None` if nothing is left.
     pub fn visible_text(&self) -> Option<String> {
-        let mut shown = said_so_far(&self.text);
+        let mut shown = strip_thinking_so_far(&self.text);
         if shown.trim().is_empty() {
             return None;
         }

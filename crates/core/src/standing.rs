@@ -37,7 +37,7 @@ impl<'a> Standing<'a> {
     /// Returns its present activity, or the reason why it waits.
     pub fn present(&self) -> String {
         match &self.job.state {
-            JobState::Queued { .. } => self.waiting(),
+            JobState::Queued { .. } => self.describe_wait(),
             JobState::Running { .. } => match &self.job.progress {
                 Some(Progress { message, .. }) if !message.is_empty() => message.clone(),
                 Some(_) | None => initial_activity(&self.job.new.profile),
@@ -69,7 +69,7 @@ impl<'a> Standing<'a> {
         Some(format!("attempt {attempt}, after {}: {}", failure.code, failure.message))
     }
 
-    fn waiting(&self) -> String {
+    fn describe_wait(&self) -> String {
         match self.waits {
             Some(Waits::ForAWorker) => {
                 let (has, with) = match self.job.new.profile.provider() {

@@ -35,7 +35,7 @@ pub fn split_thinking(text: String) -> (String, Option<String>) {
 
 /// Returns the answer in a text that is still being written: without closed blocks, without an open block, and
 /// without the beginning of a tag at the end.
-pub(crate) fn said_so_far(text: &str) -> String {
+pub(crate) fn strip_thinking_so_far(text: &str) -> String {
     let half = (1..OPEN.len()).rev().find(|length| text.ends_with(&OPEN[..*length]));
     let whole = &text[..text.len() - half.unwrap_or(0)];
     let (_, open) = blocks(whole);

@@ -199,9 +199,7 @@ impl Attempt<'_> {
                 Ok(Step::Progress(progress)) => {
                     notes.latest = Some(progress);
                     // Only between steps: a step that is dropped to read the text may be the one that costs money.
-                    if let Some(text) =
-                        notes.text_to_show(self.lease.held_by_worker(), || run.text())
-                    {
+                    if let Some(text) = notes.text_to_show(self.lease.count_held(), || run.text()) {
                         self.show_text(&text).await?;
                     }
                 }

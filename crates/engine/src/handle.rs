@@ -37,7 +37,7 @@ pub struct Reading {
 
 impl Reading {
     /// Returns the state of the job, in words (P4).
-    pub fn standing(&self) -> Standing<'_> {
+    pub fn read_standing(&self) -> Standing<'_> {
         Standing::new(&self.job, self.waits)
     }
 }
@@ -111,7 +111,7 @@ impl Engine {
     }
 
     /// Returns the job, and the reason why it waits if it does; `None` if the caller has no such job. Never waits.
-    pub async fn reading(&self, scope: &Scope, id: &JobId) -> Result<Option<Reading>, StoreError> {
+    pub async fn read(&self, scope: &Scope, id: &JobId) -> Result<Option<Reading>, StoreError> {
         let Some(job) = self.job(scope, id).await? else { return Ok(None) };
         let now = self.now();
         let waits = self.waits(&job, now).await?;
@@ -226,7 +226,7 @@ impl Engine {
         id: &JobId,
     ) -> Result<Option<(Reading, JobWatch)>, PollError> {
         let watcher = self.shared.wakeups.watch(scope, *id, self.shared.options.polls);
-        let Some(reading) = self.reading(scope, id).await? else { return Ok(None) };
+        let Some(reading) = self.read(scope, id).await? else { return Ok(None) };
         // A finished job is returned however many callers wait: nothing will change, so nothing is watched.
         if watcher.is_none() && !reading.job.state.kind().is_terminal() {
             return Err(PollError::TooManyPolls);
@@ -242,7 +242,7 @@ impl Engine {
     }
 
     /// Waits until the shutdown is requested. Cancel-safe.
-    pub async fn leaving(&self) {
+    pub async fn begin_leaving(&self) {
         self.shared.stop.wait().await;
     }
 }
@@ -261,7 +261,7 @@ impl JobWatch {
         let end = self.watcher.as_ref().and_then(|watcher| watcher.end.get().cloned());
         let reading = match end {
             Some(job) => Some(Reading { job, now: self.engine.now(), waits: None }),
-            None => self.engine.reading(&self.scope, &self.id).await?,
+            None => self.engine.read(&self.scope, &self.id).await?,
         };
         self.unread = false;
         Ok(reading)

@@ -85,12 +85,12 @@ impl Handover {
     pub(crate) async fn must_look_again(&self) {
         tokio::select! {
             () = self.fell_back.notified() => {}
-            () = self.lost_its_worker() => {}
+            () = self.has_lost_worker() => {}
             () = self.left_to_no_one.notified() => tokio::time::sleep(TRY_AGAIN).await,
         }
     }
 
-    async fn lost_its_worker(&self) {
+    async fn has_lost_worker(&self) {
         loop {
             self.left.notified().await;
             tokio::time::sleep(TAKEN_BY_NOW).await;

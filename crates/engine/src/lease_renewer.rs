@@ -163,7 +163,7 @@ impl RenewedLease {
     }
 
     /// Returns the number of leases that its worker holds, including this one.
-    pub(crate) fn held_by_worker(&self) -> u32 {
+    pub(crate) fn count_held(&self) -> u32 {
         u32::try_from(lock(&self.renewer.held).len()).unwrap_or(u32::MAX)
     }
 

@@ -32,7 +32,7 @@ impl Engine {
         let mut watcher = self.shared.wakeups.watch(scope, *id, self.shared.options.polls);
         if let Some(watcher) = watcher.as_mut().filter(|watcher| is_own && watcher.is_carried) {
             tokio::select! {
-                has_ended = watcher.ended_or_given_up() => if has_ended {
+                has_ended = watcher.wait_for_end_or_release() => if has_ended {
                     return self.end(watcher, scope, id).await;
                 },
                 () = &mut over => {}
@@ -50,7 +50,7 @@ impl Engine {
             () = &mut over => {}
             () = self.shared.stop.wait() => {}
         }
-        Ok(self.reading(scope, id).await?)
+        Ok(self.read(scope, id).await?)
     }
 
     /// Returns the job as it ended. A hundred callers that wait for it cost one read, because an end never changes.

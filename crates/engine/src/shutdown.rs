@@ -26,7 +26,7 @@ impl Shutdown {
     }
 
     /// Waits until the process drains. Cancel-safe.
-    pub(crate) async fn draining(&self) {
+    pub(crate) async fn wait_for_drain(&self) {
         self.draining.cancelled().await;
     }
 

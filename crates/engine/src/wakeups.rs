@@ -339,7 +339,7 @@ pub(crate) struct Watcher {
 
 impl Watcher {
     /// Waits until the job has ended, or this process no longer runs it; returns whether it has ended. Cancel-safe.
-    pub(crate) async fn ended_or_given_up(&mut self) -> bool {
+    pub(crate) async fn wait_for_end_or_release(&mut self) -> bool {
         let told = self.receiver.wait_for(|seen| seen.ended || seen.given_up).await;
         told.is_ok_and(|seen| seen.ended)
     }

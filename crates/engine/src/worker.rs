@@ -180,7 +180,7 @@ impl Worker {
                 Some(ended) = queued.join_next() => leaving::log_lost_attempt(&self.id, ended),
                 () = tokio::time::sleep(pause.unwrap_or_default()), if pause.is_some() => {}
                 () = self.shared.stop.wait() => {}
-                () = self.shared.stop.draining(), if !is_draining => {}
+                () = self.shared.stop.wait_for_drain(), if !is_draining => {}
             }
         }
     }

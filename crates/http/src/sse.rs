@@ -103,7 +103,7 @@ impl SseDecoder {
     }
 
     /// The number of bytes allocated for the incomplete event.
-    pub fn held(&self) -> usize {
+    pub fn buffered_bytes(&self) -> usize {
         self.line.capacity() + self.data.as_ref().map_or(0, Vec::capacity)
     }
 
@@ -267,7 +267,7 @@ mod tests {
         let piece = vec![b'x'; 128 * 1024];
         let refused = (0..100).find_map(|_| decoder.push(&piece).err());
         assert_eq!(refused, Some(EventTooLarge { limit: LIMIT }));
-        assert!(decoder.held() <= 2 * LIMIT);
+        assert!(decoder.buffered_bytes() <= 2 * LIMIT);
     }
 
     #[test]

@@ -195,11 +195,11 @@ pub(super) fn is_navigation(markdown: &str) -> bool {
 
 /// Parses `[text]`, `[text](target)` or `[text][reference]`; returns the text and the total length.
 fn link(rest: &str) -> Option<(&str, usize)> {
-    let text = enclosed(rest, '[', ']')?;
+    let text = strip_enclosing(rest, '[', ']')?;
     let after = &rest[text.len() + 2..];
     let target = match after.chars().next() {
-        Some('(') => enclosed(after, '(', ')').map(|target| target.len() + 2),
-        Some('[') => enclosed(after, '[', ']')
+        Some('(') => strip_enclosing(after, '(', ')').map(|target| target.len() + 2),
+        Some('[') => strip_enclosing(after, '[', ']')
             .filter(|target| {
                 !target.is_empty() && !target.bytes().all(|byte| byte.is_ascii_digit())
             })
@@ -210,7 +210,7 @@ fn link(rest: &str) -> Option<(&str, usize)> {
 }
 
 /// Returns the text inside the pair that `rest` opens; nested pairs are counted.
-fn enclosed(rest: &str, open: char, close: char) -> Option<&str> {
+fn strip_enclosing(rest: &str, open: char, close: char) -> Option<&str> {
     let mut depth = 0_u32;
     for (at, c) in rest.char_indices().take(NEAR) {
         if c == open {

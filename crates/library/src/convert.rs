@@ -100,7 +100,7 @@ impl From<Stopped> for ConvertError {
 
 impl Converters {
     /// Looks up the programs.
-    pub(super) fn installed(&self) -> InstalledConverters<'_> {
+    pub(super) fn find_installed(&self) -> InstalledConverters<'_> {
         let found = |program: &Path| Program::new(self.locate(program)?);
         InstalledConverters {
             converters: self,
@@ -114,7 +114,7 @@ impl Converters {
         // No run can be cancelled here: the limits end the conversion.
         let (steps, _) = tokio::sync::mpsc::unbounded_channel();
         let reporter = Reporter::new(steps, Arc::default());
-        let text = self.installed().pdf(file, &reporter).ok()?;
+        let text = self.find_installed().pdf(file, &reporter).ok()?;
         let passages = super::pages::parse(&text).passages;
         Some(passages.into_iter().map(|passage| passage.text).collect())
     }

@@ -4,7 +4,7 @@ use outlast_core::LIBRARY_NOTE;
 
 use super::query::Query;
 use super::rank::Ranked;
-use super::refresh::grouped;
+use super::refresh::group_digits;
 use super::skip::LeftOut;
 
 /// The searched files and passages, for the closing note.
@@ -18,12 +18,17 @@ pub(super) struct Searched {
 }
 
 /// Writes the page for a question that has no answer in the library.
-pub(super) fn nothing(page: &mut Vec<String>, query: &Query, ranked: &Ranked, searched: &Searched) {
+pub(super) fn write_nothing_found(
+    page: &mut Vec<String>,
+    query: &Query,
+    ranked: &Ranked,
+    searched: &Searched,
+) {
     let asked = !query.terms.is_empty();
     page.push(if searched.files == 0 {
         "The library is empty: no file in its folders can be read.".to_owned()
     } else if asked {
-        format!("Nothing in the library answers this question.{}", missing(ranked))
+        format!("Nothing in the library answers this question.{}", describe_missing_words(ranked))
     } else {
         "The question has no words to search for.".to_owned()
     });
@@ -41,7 +46,7 @@ pub(super) fn nothing(page: &mut Vec<String>, query: &Query, ranked: &Ranked, se
 /// Describes what was searched and what was left out.
 fn scope(searched: &Searched) -> String {
     let plural = |count: usize, one: &str, many: &str| {
-        format!("{} {}", grouped(count), if count == 1 { one } else { many })
+        format!("{} {}", group_digits(count), if count == 1 { one } else { many })
     };
     let mut scope = format!(
         "Searched: {} in {} of {}.",
@@ -69,17 +74,17 @@ pub(super) const UNSURE: &str =
 pub(super) fn loose(ranked: &Ranked) -> String {
     format!(
         "The library says little about this.{} What follows is only loosely related.",
-        missing(ranked)
+        describe_missing_words(ranked)
     )
 }
 
 /// Returns the note at the end of a report that describes its sources.
 pub(super) fn note(ranked: &Ranked, searched: &Searched) -> String {
-    format!("{LIBRARY_NOTE} {}{}*", scope(searched), missing(ranked))
+    format!("{LIBRARY_NOTE} {}{}*", scope(searched), describe_missing_words(ranked))
 }
 
 /// Lists the words of the question that occur nowhere.
-fn missing(ranked: &Ranked) -> String {
+fn describe_missing_words(ranked: &Ranked) -> String {
     let missing: Vec<_> = ranked.missing.iter().take(8).map(|word| format!("\"{word}\"")).collect();
     if missing.is_empty() {
         return String::new();

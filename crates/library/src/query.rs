@@ -71,7 +71,7 @@ impl Query {
     }
 
     fn add(&mut self, text: &str, weight: f64) {
-        let written: Vec<_> = words::written(text).collect();
+        let written: Vec<_> = words::surface_words(text).collect();
         // A question that consists only of "list" means the word.
         let is_said = |word: &str| written.len() == 1 || !words::is_stop(word);
         let capital =
@@ -105,7 +105,7 @@ fn is_about_changes(question: &str) -> bool {
 }
 
 /// Quotes the words as one phrase of the query language.
-pub(super) fn quoted(text: &str) -> String {
+pub(super) fn quote(text: &str) -> String {
     format!("\"{}\"", words::of(text).collect::<Vec<_>>().join(" "))
 }
 
@@ -237,7 +237,7 @@ mod tests {
     fn a_question_cannot_use_the_query_language() {
         let hostile = "\" OR body:x NEAR(a b) -c* ^d {e f} : ( ) AND NOT";
         let hostile = query(hostile);
-        let names = hostile.names.iter().map(|name| quoted(&name.words));
+        let names = hostile.names.iter().map(|name| quote(&name.words));
         for expression in hostile.together.iter().cloned().chain(names) {
             let bare = expression.replace("NEAR(\"", "\"").replace(", 6)", "");
             assert!(bare.chars().all(|c| c.is_alphanumeric() || matches!(c, '"' | ' ')), "{bare}");

@@ -7,7 +7,7 @@ use std::collections::{HashMap, HashSet};
 
 use super::document::PassageKind;
 use super::index::{Index, PassageMatch, StoredPassage};
-use super::query::{Query, Term, quoted};
+use super::query::{Query, Term, quote};
 use super::reporter::{Reporter, Stopped};
 use super::{refresh::SearchError, sentences, words};
 
@@ -86,7 +86,7 @@ struct Weight {
 impl Weights {
     /// The share of the question that a text covers, 0 to 1.
     pub(super) fn share(&self, text: &str) -> f64 {
-        self.share_of(self.found(&tokens(text)).into_iter())
+        self.share_of(self.score_terms(&tokens(text)).into_iter())
     }
 
     fn share_of(&self, found: impl Iterator<Item = f64>) -> f64 {
@@ -94,7 +94,7 @@ impl Weights {
     }
 
     /// Returns the weight with which a text has each term.
-    fn found(&self, all: &[String]) -> Vec<f64> {
+    fn score_terms(&self, all: &[String]) -> Vec<f64> {
         let line = format!(" {} ", all.join(" "));
         let found = self.terms.iter().map(|term| {
             let [whole, form, synonyms] = term.worth;
@@ -114,7 +114,7 @@ impl Weights {
     /// Examines a heading.
     fn heading(&self, text: &str) -> Heading {
         let all = tokens(text);
-        let found = self.found(&all);
+        let found = self.score_terms(&all);
         let fit = self.heading_fit(&all, &found);
         Heading { found, fit }
     }
@@ -151,7 +151,7 @@ impl Weights {
             );
             let order = pairs.count() as f64 / self.pairs.len().max(1) as f64;
             let length = 1.0 + (all.len() as f64 - 15.0).max(0.0) / 60.0;
-            let found = self.found(&all);
+            let found = self.score_terms(&all);
             let both = found.iter().zip(&heading.found).map(|(own, above)| own.max(*above));
             let alone = self.share_of(found.iter().copied());
             (alone * (1.0 + 0.6 * order.min(1.0)) / length + self.share_of(both)) / 2.0
@@ -160,7 +160,7 @@ impl Weights {
     }
 
     /// Returns the covered share of the question's weight, given how each term was found, and how much a synonym counts.
-    fn covered(&self, found: &[TermMatch], synonym: f64) -> f64 {
+    fn coverage(&self, found: &[TermMatch], synonym: f64) -> f64 {
         let worth = found.iter().zip(&self.terms).map(|(found, term)| match found {
             TermMatch::Not => 0.0,
             TermMatch::Synonym => term.worth[0] * synonym,
@@ -221,7 +221,7 @@ pub(super) fn rank(
     let mut named: Vec<&str> = Vec::new();
     for name in &query.names {
         reporter.check()?;
-        let whole = index.matches(&quoted(&name.words))?;
+        let whole = index.matches(&quote(&name.words))?;
         if whole.is_empty() && !name.is_identifier() {
             continue;
         }
@@ -296,7 +296,7 @@ fn matches(index: &Index, passages: f64, term: &Term, share: f64) -> rusqlite::R
     let any = |words: &[String]| match words {
         [] => Ok(Vec::new()),
         words => {
-            index.matches(&words.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" OR "))
+            index.matches(&words.iter().map(|word| quote(word)).collect::<Vec<_>>().join(" OR "))
         }
     };
     let mut forms = index.forms(&term.word)?;
@@ -352,7 +352,7 @@ fn is_name(index: &Index, word: &str, whole: &[PassageMatch]) -> rusqlite::Resul
         // The first word of a sentence has a capital anyway.
         let inside = sentences::split(&text)
             .into_iter()
-            .flat_map(|sentence| words::written(sentence).skip(1));
+            .flat_map(|sentence| words::surface_words(sentence).skip(1));
         for this in inside.filter(|this| this.eq_ignore_ascii_case(word)) {
             all += 1;
             capitals += u32::from(this.starts_with(char::is_uppercase));
@@ -404,10 +404,11 @@ fn examine(
         .into_iter()
         .map(|(id, sum)| {
             let own: Vec<_> = sum.terms.iter().map(|(found, _)| *found).collect();
-            let section =
-                sections.get(&(sum.file, sum.section)).map_or(0.0, |all| weights.covered(all, 0.5));
-            let known = weights.covered(&own, 0.0) * total / weights.known.max(f64::MIN_POSITIVE);
-            let own = weights.covered(&own, 0.5);
+            let section = sections
+                .get(&(sum.file, sum.section))
+                .map_or(0.0, |all| weights.coverage(all, 0.5));
+            let known = weights.coverage(&own, 0.0) * total / weights.known.max(f64::MIN_POSITIVE);
+            let own = weights.coverage(&own, 0.5);
             let coverage = 0.5 * own + 0.5 * section;
             let score: f64 = sum.terms.iter().map(|(_, score)| score).sum();
             let together = (sum.together / total).min(1.0);

@@ -68,7 +68,7 @@ pub(super) fn refresh(
     for (done, file) in changed.iter().enumerate() {
         let number = done + 1;
         reporter.count((26, 70), (number, changed.len()), || {
-            format!("Reading {} of {} files", grouped(number), grouped(changed.len()))
+            format!("Reading {} of {} files", group_digits(number), group_digits(changed.len()))
         })?;
         let converter = converters.stamp(file.format).unwrap_or_default();
         let read = match read(walked, file, converters, reporter) {
@@ -287,7 +287,7 @@ fn insert(
 }
 
 /// Formats 12345 as "12,345".
-pub(super) fn grouped(number: usize) -> String {
+pub(super) fn group_digits(number: usize) -> String {
     let digits = number.to_string();
     let groups = digits.as_bytes().rchunks(3).rev().map(String::from_utf8_lossy);
     groups.collect::<Vec<_>>().join(",")
@@ -299,7 +299,7 @@ mod tests {
 
     #[test]
     fn big_numbers_are_grouped() {
-        let seen: Vec<_> = [0, 999, 1_000, 1_234_567].into_iter().map(grouped).collect();
+        let seen: Vec<_> = [0, 999, 1_000, 1_234_567].into_iter().map(group_digits).collect();
         assert_eq!(seen, ["0", "999", "1,000", "1,234,567"]);
     }
 }

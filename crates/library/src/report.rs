@@ -7,7 +7,7 @@ use outlast_core::{
 use super::cite::Citations;
 use super::clean::{self, shorten};
 use super::document::{HEADING_SEPARATOR, PassageKind};
-use super::note::{Searched, UNSURE, loose, note, nothing};
+use super::note::{Searched, UNSURE, loose, note, write_nothing_found};
 use super::query::Query;
 use super::rank::{Ranked, Weights};
 use super::select::{Block, Wanted};
@@ -29,7 +29,7 @@ const WHOLLY_KNOWN: f64 = 0.8;
 const CODE_LINES: usize = 30;
 
 /// Returns the number and quality of passages for this kind of ask.
-pub(super) fn wanted(ask: &ResearchRequest) -> Wanted {
+pub(super) fn read_limits(ask: &ResearchRequest) -> Wanted {
     let short = Wanted { blocks: 3, for_a_fact: 2, least: 0.5, few: 1, covers: 0.8 };
     match ask.kind {
         ResearchKind::Research => match ask.effort.unwrap_or(Effort::Medium) {
@@ -65,7 +65,7 @@ pub(super) fn write(
     // Words that occur nowhere do not suppress a passage that has all the others.
     let is_whole = known >= WHOLLY_KNOWN && ranked.known_words > 1;
     if is_foreign && !is_whole || blocks.is_empty() {
-        nothing(&mut page, query, ranked, searched);
+        write_nothing_found(&mut page, query, ranked, searched);
         return output(page, citations.sources);
     }
     let is_loose = coverage < LOOSE && !is_whole;

@@ -9,7 +9,7 @@ use super::convert::Converters;
 use super::index::{self, Index, IndexPlace};
 use super::note::Searched;
 use super::query::Query;
-use super::refresh::{SearchError, grouped, refresh};
+use super::refresh::{SearchError, group_digits, refresh};
 use super::reporter::{Reporter, Stopped};
 use super::walk::{Folder, Walked, walk};
 use super::{clean, rank, report, select};
@@ -77,15 +77,15 @@ impl Research {
     ) -> Result<Output, SearchError> {
         let mut index = Index::open(place)?;
         let mut left_out = walked.left_out.clone();
-        refresh(&mut index, walked, &self.converters.installed(), &mut left_out, reporter)?;
+        refresh(&mut index, walked, &self.converters.find_installed(), &mut left_out, reporter)?;
         let unread = left_out.count() - walked.left_out.count();
         // From here on, a single view of the index that ignores concurrent writes.
         index.connection.execute_batch("BEGIN")?;
         let passages = index.passages()?;
-        reporter.report(75, format!("Searching {} passages", grouped(passages)))?;
+        reporter.report(75, format!("Searching {} passages", group_digits(passages)))?;
         let query = Query::new(&self.ask);
         let ranked = rank::rank(&index, &query, reporter)?;
-        let blocks = select::select(&index, &ranked, report::wanted(&self.ask))?;
+        let blocks = select::select(&index, &ranked, report::read_limits(&self.ask))?;
         reporter.report(90, "Writing the report")?;
         let searched = Searched {
             folders: self.folders.len() - walked.gone.len(),

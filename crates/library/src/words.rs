@@ -10,11 +10,11 @@ pub(super) fn is_stop(word: &str) -> bool {
 
 /// Returns the words of a text in lower case, without punctuation.
 pub(super) fn of(text: &str) -> impl Iterator<Item = String> + '_ {
-    written(text).map(str::to_lowercase)
+    surface_words(text).map(str::to_lowercase)
 }
 
 /// Returns the words of a text as they are written.
-pub(super) fn written(text: &str) -> impl Iterator<Item = &str> {
+pub(super) fn surface_words(text: &str) -> impl Iterator<Item = &str> {
     text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty())
 }
 
@@ -31,7 +31,7 @@ pub(super) fn with_parts(text: &str) -> String {
 /// Returns the parts of names that are joined by capitals.
 pub(super) fn parts(text: &str) -> Vec<&str> {
     let mut parts = Vec::new();
-    for word in written(text) {
+    for word in surface_words(text) {
         let mut from = 0;
         let mut after_lowercase = false;
         for (at, sign) in word.char_indices() {

@@ -115,7 +115,7 @@ impl Mirror {
         let folder = |id: ConversationId| {
             let name = FolderName::of(&id).filter(|name| !self.is_being_deleted(name))?;
             let file = fs::metadata(self.logs_dir.join(name.as_str()).join(CONVERSATION)).ok()?;
-            let at = moment_in_name(name.as_str()).or_else(|| modified(&file).ok())?;
+            let at = moment_in_name(name.as_str()).or_else(|| modification_time(&file).ok())?;
             Some(ArchivedFolder { id, at })
         };
         let mut folders: Vec<_> = ids.filter_map(folder).collect();
@@ -180,7 +180,7 @@ fn moment_in_name(name: &str) -> Option<Timestamp> {
     (is_it(day, 8) && is_it(millis, 13)).then(|| millis.parse().ok())?.map(Timestamp::from_millis)
 }
 
-fn modified(file: &fs::Metadata) -> io::Result<Timestamp> {
+fn modification_time(file: &fs::Metadata) -> io::Result<Timestamp> {
     let since = file.modified()?.duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
     Ok(Timestamp::from_millis(i64::try_from(since.as_millis()).unwrap_or(i64::MAX)))
 }
@@ -205,5 +205,5 @@ fn read(logs_dir: &Path, path: &Path) -> io::Result<Option<FileRead>> {
     }
     let mut bytes = Vec::new();
     File::open(&path)?.take(MAX_FILE_BYTES + 1).read_to_end(&mut bytes)?;
-    Ok(Some(FileRead { bytes, modified: modified(&found)? }))
+    Ok(Some(FileRead { bytes, modified: modification_time(&found)? }))
 }

@@ -122,7 +122,7 @@ impl Backlog {
     }
 
     /// Returns the revision up to which everything is written.
-    pub(crate) fn written_up_to(&self) -> Rev {
+    pub(crate) fn last_written(&self) -> Rev {
         let unsorted = self.unsorted.iter().map(|(_, since)| *since);
         let waiting = self.waiting.values().map(|waiting| waiting.since);
         unsorted.chain(waiting).min().unwrap_or(self.rev)
@@ -180,23 +180,23 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn the_cursor_stays_behind_unwritten_changes() {
         let (mut backlog, now) = (Backlog::new(Rev(5)), Instant::now());
-        assert_eq!(backlog.written_up_to(), Rev(5));
+        assert_eq!(backlog.last_written(), Rev(5));
         backlog.add(&Changes {
             rev: Rev(8),
             jobs: vec![change(StateKind::Queued)],
             next_due: None,
         });
-        assert_eq!(backlog.written_up_to(), Rev(5), "unsorted");
+        assert_eq!(backlog.last_written(), Rev(5), "unsorted");
         backlog.sort(id(), now);
         sort(&mut backlog, 9, StateKind::Running, now);
-        assert_eq!(backlog.written_up_to(), Rev(5), "unwritten");
+        assert_eq!(backlog.last_written(), Rev(5), "unwritten");
         let due = backlog.due(Some(now), ALL);
-        assert_eq!(backlog.written_up_to(), Rev(5), "being written");
+        assert_eq!(backlog.last_written(), Rev(5), "being written");
         backlog.record_failure(&due[0], now);
-        assert_eq!(backlog.written_up_to(), Rev(5), "not writable");
+        assert_eq!(backlog.last_written(), Rev(5), "not writable");
         assert_eq!(backlog.due(Some(now), ALL).len(), 0, "it waits");
         assert_eq!(write(&mut backlog, now + FIRST_RETRY), 1);
-        assert_eq!(backlog.written_up_to(), Rev(9));
+        assert_eq!(backlog.last_written(), Rev(9));
     }
 
     #[tokio::test(start_paused = true)]

@@ -29,7 +29,7 @@ impl Mirror {
                 return;
             }
         }
-        self.deleting().insert(id.clone());
+        self.lock_deletions().insert(id.clone());
         let noted = make_private_dir(&self.deletion_notes).and_then(|()| {
             open_private().create(true).truncate(true).open(self.deletion_note(&name))
         });
@@ -40,13 +40,13 @@ impl Mirror {
 
     /// Finishes the deletion if this process has noted it.
     pub(crate) async fn finish_own_deletion(&self, id: &ConversationId) {
-        let is_noted = self.deleting().remove(id);
+        let is_noted = self.lock_deletions().remove(id);
         if is_noted {
             self.finish_deletion(id).await;
         }
     }
 
-    fn deleting(&self) -> MutexGuard<'_, HashSet<ConversationId>> {
+    fn lock_deletions(&self) -> MutexGuard<'_, HashSet<ConversationId>> {
         self.deleting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -150,7 +150,7 @@ impl Follower<'_> {
         if self.backlog.next_unsorted().is_some() {
             return Duration::ZERO;
         }
-        let is_saved = self.backlog.written_up_to() == self.saved;
+        let is_saved = self.backlog.last_written() == self.saved;
         let longest = if is_saved { MAX_LOOK } else { SAVE_CURSOR_EVERY };
         let due = self.backlog.next_due().map(|due| due.duration_since(Instant::now()));
         due.map_or(longest, |due| due.min(longest))
@@ -219,7 +219,7 @@ impl Follower<'_> {
     }
 
     fn save_cursor(&mut self) {
-        let done = self.backlog.written_up_to();
+        let done = self.backlog.last_written();
         if done == self.saved {
             return;
         }

@@ -53,7 +53,7 @@ impl Cli {
 
     /// Returns the definition from which the help, the manual pages and the completions are generated.
     pub(crate) fn definition() -> clap::Command {
-        examples::added_to(Self::command())
+        examples::add_to(Self::command())
     }
 }
 

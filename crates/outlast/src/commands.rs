@@ -109,12 +109,12 @@ fn simulator_moved(options: &[String]) -> CommandResult {
 type FlagValue = (&'static Setting, &'static str, Option<String>);
 
 /// Loads the configuration with these flags.
-fn configured(global: &Global, flags: &[FlagValue]) -> CommandResult<Config> {
-    Config::load(flags_of(global, flags)?).map_err(misconfigured)
+fn load_config(global: &Global, flags: &[FlagValue]) -> CommandResult<Config> {
+    Config::load(flags_of(global, flags)?).map_err(explain_config_error)
 }
 
 /// Returns the error for an unusable configuration, with a correct value.
-fn misconfigured(error: ConfigError) -> CommandError {
+fn explain_config_error(error: ConfigError) -> CommandError {
     let hint = error.hint();
     CommandError::usage(error, hint)
 }

@@ -87,7 +87,7 @@ pub(crate) struct KillPointStore {
 
 impl KillPointStore {
     /// Kills this process if this is the chosen point.
-    fn reached(&self, here: KillPoint) {
+    fn reach(&self, here: KillPoint) {
         if self.point == here {
             KillPoint::die();
         }
@@ -102,8 +102,8 @@ impl StoreWrapper for KillPointStore {
 
     fn after(&self, method: StoreMethod, _error: Option<&StoreError>) {
         match method {
-            StoreMethod::Insert => self.reached(KillPoint::AfterInsert),
-            StoreMethod::Settle => self.reached(KillPoint::AfterSettle),
+            StoreMethod::Insert => self.reach(KillPoint::AfterInsert),
+            StoreMethod::Settle => self.reach(KillPoint::AfterSettle),
             // These reach a point only with a certain result or argument: see below.
             StoreMethod::Claim | StoreMethod::ClaimById | StoreMethod::Checkpoint => {}
             StoreMethod::Rev
@@ -143,7 +143,7 @@ impl StoreWrapper for KillPointStore {
             insert.initial_worker.filter(|_| self.point != KillPoint::AfterInsert);
         let inserted = self.store.insert(insert).await?;
         if let Inserted::New(Job { checkpoint: Checkpoint::Beginning { .. }, .. }) = &inserted {
-            self.reached(KillPoint::AfterBeginning);
+            self.reach(KillPoint::AfterBeginning);
         }
         Ok(inserted)
     }
@@ -156,7 +156,7 @@ impl StoreWrapper for KillPointStore {
     ) -> Result<Option<Claimed>, StoreError> {
         let claimed = self.store.claim(worker, profiles, lease).await?;
         if claimed.is_some() {
-            self.reached(KillPoint::AfterClaim);
+            self.reach(KillPoint::AfterClaim);
         }
         Ok(claimed)
     }
@@ -170,26 +170,26 @@ impl StoreWrapper for KillPointStore {
     ) -> Result<Option<Claimed>, StoreError> {
         let claimed = self.store.claim_by_id(worker, profiles, id, lease).await?;
         if claimed.is_some() {
-            self.reached(KillPoint::AfterClaim);
+            self.reach(KillPoint::AfterClaim);
         }
         Ok(claimed)
     }
 
     async fn checkpoint(&self, lease: &Lease, checkpoint: &Checkpoint) -> Result<(), StoreError> {
         if let Checkpoint::Running(run) = checkpoint {
-            self.reached(KillPoint::AfterAnswer);
+            self.reach(KillPoint::AfterAnswer);
             if run.cursor.as_deref() == Some(SENT) {
-                self.reached(KillPoint::BeforeSent);
+                self.reach(KillPoint::BeforeSent);
             }
         }
         self.store.checkpoint(lease, checkpoint).await?;
         match checkpoint {
             Checkpoint::NotBegun => {}
-            Checkpoint::Beginning { .. } => self.reached(KillPoint::AfterBeginning),
+            Checkpoint::Beginning { .. } => self.reach(KillPoint::AfterBeginning),
             Checkpoint::Running(run) => {
-                self.reached(KillPoint::AfterRunning);
+                self.reach(KillPoint::AfterRunning);
                 if run.cursor.as_deref().is_some_and(|cursor| cursor.starts_with(SENDING)) {
-                    self.reached(KillPoint::AfterSending);
+                    self.reach(KillPoint::AfterSending);
                 }
             }
         }
@@ -197,7 +197,7 @@ impl StoreWrapper for KillPointStore {
     }
 
     async fn settle(&self, lease: &Lease, settlement: Settlement) -> Result<Job, StoreError> {
-        self.reached(KillPoint::BeforeSettle);
+        self.reach(KillPoint::BeforeSettle);
         self.store.settle(lease, settlement).await
     }
 }

@@ -41,7 +41,7 @@ fn main() -> ExitCode {
             ui::set_quiet(cli.global.quiet);
             commands::run(cli)
         }
-        Err(told) => Ok(ui::told_by_parser(&told)),
+        Err(told) => Ok(ui::print_parser_message(&told)),
     };
     match done.and_then(|code| ui::finish().map(|()| code)) {
         Ok(code) => code,

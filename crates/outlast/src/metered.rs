@@ -36,12 +36,12 @@ impl WriteCounter {
         Self { metrics, claimed: Mutex::default() }
     }
 
-    fn claimed(&self) -> MutexGuard<'_, HashMap<JobId, Instant>> {
+    fn lock_claims(&self) -> MutexGuard<'_, HashMap<JobId, Instant>> {
         self.claimed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn start_timer(&self, id: JobId) {
-        let mut claimed = self.claimed();
+        let mut claimed = self.lock_claims();
         if claimed.len() < MAX_TIMED {
             claimed.insert(id, Instant::now());
         }
@@ -54,11 +54,11 @@ impl WriteCounter {
             Settlement::Fail { .. } => ("failed", Cost::Unknown),
             Settlement::Release => ("given_back", Cost::Unknown),
         };
-        if let Some(claimed) = self.claimed().remove(&job.id) {
+        if let Some(claimed) = self.lock_claims().remove(&job.id) {
             self.metrics.ran(&job.new.workflow, claimed.elapsed());
         }
-        self.metrics.attempted(&job.new.owner, attempt);
-        self.metrics.spent(&job.new.owner, job.new.profile.provider(), cost);
+        self.metrics.count_attempt(&job.new.owner, attempt);
+        self.metrics.count_spend(&job.new.owner, job.new.profile.provider(), cost);
         self.count_end(job);
     }
 
@@ -85,10 +85,10 @@ impl Observer for WriteCounter {
                     self.metrics.queue_waited(&job.new.workflow, now.since(job.created_at));
                 }
             }
-            StoreEvent::Renewed { lost } => self.claimed().retain(|id, _| !lost.contains(id)),
+            StoreEvent::Renewed { lost } => self.lock_claims().retain(|id, _| !lost.contains(id)),
             StoreEvent::Settled { job, settlement } => self.count_settlement(job, settlement),
             StoreEvent::Cancelled(Cancelled::Now(job)) => {
-                self.claimed().remove(&job.id);
+                self.lock_claims().remove(&job.id);
                 self.count_end(job);
             }
             StoreEvent::Inserted(Inserted::Existing { .. })

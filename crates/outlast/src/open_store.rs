@@ -165,7 +165,7 @@ impl OpenStore {
     }
 
     /// Opens it for a command that changes existing jobs: a missing store is not created.
-    pub(crate) async fn existing(config: &Config) -> CommandResult<Self> {
+    pub(crate) async fn open_existing(config: &Config) -> CommandResult<Self> {
         match &config.store {
             StoreUrl::Sqlite(path) if !is_there(&config.store, path)? => {
                 Ok(Self::memory(None, EndNotices::Off))

@@ -69,7 +69,7 @@ pub(crate) fn finish() -> CommandResult<()> {
 }
 
 /// Prints the parser's output: help, the version, or the mistake in the command line.
-pub(crate) fn told_by_parser(told: &clap::Error) -> ExitCode {
+pub(crate) fn print_parser_message(told: &clap::Error) -> ExitCode {
     note(told.print());
     ExitCode::from(u8::try_from(told.exit_code()).unwrap_or(2))
 }
@@ -105,14 +105,14 @@ pub(crate) fn raw(bytes: &[u8]) {
 
 /// Prints text from outside as data: control characters must not reach the terminal.
 pub(crate) fn text(text: &str) {
-    line(&shown(text));
+    line(&make_printable(text));
 }
 
 /// Prints a report as data: formatted for a terminal, unchanged for other readers.
 pub(crate) fn report(markdown: &str) {
     match terminal_width() {
         // Cleaned where it is rendered: an entity of the Markdown can mean a control character.
-        Some(columns) => out(&markdown::rendered(markdown, columns.min(WIDEST_PROSE))),
+        Some(columns) => out(&markdown::render(markdown, columns.min(WIDEST_PROSE))),
         None => text(markdown.trim_end()),
     }
 }
@@ -122,7 +122,7 @@ pub(crate) fn report(markdown: &str) {
 pub(crate) fn entry(text: &str, hang: usize) {
     let text = text.replace(['\n', '\r', '\t'], " ");
     line(&match terminal_width() {
-        Some(columns) => wrap::wrapped(&visible(&text), columns, hang),
+        Some(columns) => wrap::wrap(&visible(&text), columns, hang),
         None => printable(&text),
     });
 }
@@ -151,7 +151,7 @@ pub(crate) fn outcome(name: &str, state: StateKind, words: &str) {
 
 /// Returns true if a person is there who can answer a question.
 pub(crate) fn can_ask() -> bool {
-    std::io::stdin().is_terminal() && watched()
+    std::io::stdin().is_terminal() && is_watched()
 }
 
 /// Asks for a yes; returns false for any other answer.
@@ -186,12 +186,12 @@ pub(crate) fn remark(text: &str) {
         return;
     }
     let indent = text.len() - text.trim_start_matches(' ').len();
-    told(&format!("{text}\n"), indent);
+    print_message(&format!("{text}\n"), indent);
 }
 
 /// Prints the meaning of the rows of a progress display, a line each, for a person who watches.
 pub(crate) fn captions<'a>(rows: impl Iterator<Item = (String, &'a str)>) {
-    if !watched() {
+    if !is_watched() {
         return;
     }
     for (name, text) in rows {
@@ -202,21 +202,21 @@ pub(crate) fn captions<'a>(rows: impl Iterator<Item = (String, &'a str)>) {
 
 /// Prints a blank line between data and other output, if the same reader sees both.
 pub(crate) fn gap() {
-    if watched() && terminal_width().is_some() {
+    if is_watched() && terminal_width().is_some() {
         remark("");
     }
 }
 
 /// Informs a person who watches why a command is waiting.
-pub(crate) fn waiting(text: &str) {
-    if watched() {
+pub(crate) fn print_waiting(text: &str) {
+    if is_watched() {
         remark(&dim(text));
     }
 }
 
 /// Prints a next step for a person who watches; scripts need none.
 pub(crate) fn aside(text: &str) {
-    if watched() && terminal_width().is_some() {
+    if is_watched() && terminal_width().is_some() {
         remark(&dim(text));
     }
 }
@@ -232,11 +232,11 @@ pub(crate) fn mark(mark: Mark, text: &str) {
         Mark::Step => (CYAN.bold(), "\u{25b8}"),
         Mark::Again => (YELLOW.bold(), "\u{21bb}"),
     };
-    told(&format!("{style}{sign}{style:#} {text}\n"), 2);
+    print_message(&format!("{style}{sign}{style:#} {text}\n"), 2);
 }
 
 /// Prints a finding as data: its verdict, its subject, its text, and below it the remedy.
-pub(crate) fn finding(verdict: Verdict, name: &str, text: &str, fix: Option<&str>) {
+pub(crate) fn print_finding(verdict: Verdict, name: &str, text: &str, fix: Option<&str>) {
     let (style, sign) = match verdict {
         Verdict::Pass => (GREEN, "\u{2713}"),
         Verdict::Warn => (YELLOW, "!"),
@@ -290,9 +290,9 @@ pub(crate) fn dim(text: &str) -> String {
 /// Prints a failure, and after a blank line the next step.
 pub(crate) fn error(failed: &CommandError) {
     // Parts of it may come from another program.
-    told(&format!("{RED}error:{RED:#} {}\n", visible(&failed.to_string())), 2);
+    print_message(&format!("{RED}error:{RED:#} {}\n", visible(&failed.to_string())), 2);
     if let Some(hint) = failed.next_step() {
-        told(&format!("\n{CYAN}hint:{CYAN:#} {}\n", visible(hint)), 2);
+        print_message(&format!("\n{CYAN}hint:{CYAN:#} {}\n", visible(hint)), 2);
     }
 }
 
@@ -373,7 +373,7 @@ fn one_line(text: &str) -> String {
 
 /// Prepares text from outside as data: on a terminal hidden characters appear as their numbers; other readers get them
 /// unchanged.
-fn shown(text: &str) -> Cow<'_, str> {
+fn make_printable(text: &str) -> Cow<'_, str> {
     if is_terminal() { visible(text) } else { Cow::Owned(printable(text)) }
 }
 
@@ -413,7 +413,7 @@ fn has_colour() -> bool {
 }
 
 /// Returns true if a person is watching standard error.
-fn watched() -> bool {
+fn is_watched() -> bool {
     std::io::stderr().is_terminal()
 }
 
@@ -423,14 +423,14 @@ fn is_quiet() -> bool {
 
 /// Prints a line of data in our own words, styled; broken between words on a terminal.
 fn set(text: &str, hang: usize) {
-    line(&terminal_width().map_or(text.to_owned(), |columns| wrap::wrapped(text, columns, hang)));
+    line(&terminal_width().map_or(text.to_owned(), |columns| wrap::wrap(text, columns, hang)));
 }
 
 /// Prints a line that is not data; broken between words on a terminal.
-fn told(text: &str, hang: usize) {
+fn print_message(text: &str, hang: usize) {
     let columns = rustix::termios::tcgetwinsize(std::io::stderr()).map(|size| size.ws_col);
     match columns {
-        Ok(columns @ 1..) => err(&wrap::wrapped(text, usize::from(columns), hang)),
+        Ok(columns @ 1..) => err(&wrap::wrap(text, usize::from(columns), hang)),
         _ => err(text),
     }
 }

@@ -68,14 +68,14 @@ pub(crate) fn research_providers_of_server(config: &Config) -> CommandResult<Vec
     if config.has_provider() {
         return research_providers(config);
     }
-    for (why, hint) in config.providers.iter().filter_map(|it| missing(config, it)) {
+    for (why, hint) in config.providers.iter().filter_map(|it| find_missing(config, it)) {
         tracing::warn!(hint, "{why}");
     }
     Ok(Vec::new())
 }
 
 /// Returns why a provider cannot be asked, and a hint, if it lacks a key or folders.
-fn missing(config: &Config, provider: &ResearchProvider) -> Option<(String, String)> {
+fn find_missing(config: &Config, provider: &ResearchProvider) -> Option<(String, String)> {
     match provider {
         ResearchProvider::Library => config.library.is_empty().then(|| {
             let hint = "set OUTLAST_LIBRARY to a folder of documents, or leave library out";
@@ -96,7 +96,7 @@ fn missing_key(vendor: VendorName) -> (String, String) {
 }
 
 fn research_provider(config: &Config, provider: &ResearchProvider) -> CommandResult<Profiled> {
-    if let Some((why, hint)) = missing(config, provider) {
+    if let Some((why, hint)) = find_missing(config, provider) {
         return refuse(why, hint);
     }
     let vendor = match provider {

@@ -125,16 +125,14 @@ impl Provider for Anthropic {
     async fn begin(&self, request: &Request, key: &str) -> Result<Box<dyn Run>, BeginError> {
         let ask = request.to_research()?;
         if ask.kind != ResearchKind::Research {
-            return Err(rejected(
-                "Anthropic is asked for deep research alone; ask another provider",
-            ));
+            return Err(reject("Anthropic is asked for deep research alone; ask another provider"));
         }
         if ask.budget.is_some_and(|budget| budget < NanoUsd(CENT)) {
-            return Err(rejected("the smallest budget of a run at Anthropic is $0.01; raise it"));
+            return Err(reject("the smallest budget of a run at Anthropic is $0.01; raise it"));
         }
         let id = self.session(request, ask, key).await?;
         let remote = self.service.remote(Self::NAME, id);
-        Ok(Box::new(SessionRun::followed(self.service.clone(), remote, ask)))
+        Ok(Box::new(SessionRun::follow(self.service.clone(), remote, ask)))
     }
 
     async fn resume(
@@ -147,7 +145,7 @@ impl Provider for Anthropic {
             | BeginError::Refused(error)
             | BeginError::Unknown(error) => error,
         })?;
-        Ok(Box::new(SessionRun::followed(self.service.clone(), run.clone(), ask)))
+        Ok(Box::new(SessionRun::follow(self.service.clone(), run.clone(), ask)))
     }
 
     async fn stop(&self, run: &RemoteRun) -> Result<StopOutcome, ProviderError> {
@@ -155,6 +153,6 @@ impl Provider for Anthropic {
     }
 }
 
-fn rejected(sentence: &str) -> BeginError {
+fn reject(sentence: &str) -> BeginError {
     BeginError::NotSent(ProviderError::new(ProviderErrorKind::Rejected, sentence))
 }

@@ -30,7 +30,7 @@ pub(crate) use self::output::Stderr;
 pub use self::output::output_bytes;
 pub(crate) use self::program::locate;
 use self::run::{CommandRun, Terms};
-use crate::detailed;
+use crate::with_detail;
 
 /// The longest time a group may take to exit after SIGTERM, before it is killed.
 const EXIT_GRACE: Duration = Duration::from_secs(2);
@@ -152,7 +152,10 @@ impl Provider for Command {
         let Some(program) = self.options.program.first() else {
             return Err(BeginError::Refused(unreadable("the command line is empty")));
         };
-        self.options.guard.ready().map_err(|error| BeginError::NotSent(unguarded(&error)))?;
+        self.options
+            .guard
+            .ready()
+            .map_err(|error| BeginError::NotSent(report_unguarded(&error)))?;
         let file = program::locate(program, &self.options.cwd, &self.options.environment);
         program::check(&file).map_err(|error| not_started(program, &error))?;
         let child = self.command(&file, program, ask, key).spawn();
@@ -166,7 +169,7 @@ impl Provider for Command {
             Terms { key, begun_at, timeout, message: ask.message.clone().unwrap_or_default() };
         match CommandRun::start(child, terms, Arc::clone(&self.options.guard)) {
             Ok(run) => Ok(Box::new(run)),
-            Err(error) => Err(BeginError::Unknown(unguarded(&error))),
+            Err(error) => Err(BeginError::Unknown(report_unguarded(&error))),
         }
     }
 
@@ -209,7 +212,7 @@ fn not_started(program: &str, error: &std::io::Error) -> BeginError {
         ErrorKind::WouldBlock | ErrorKind::OutOfMemory | ErrorKind::Interrupted => {
             let sentence = "the system cannot start another process just now; try again later";
             let kind = ProviderErrorKind::Unavailable { retry_after: None };
-            BeginError::NotSent(detailed(kind, sentence, format!("{program}: {error}")))
+            BeginError::NotSent(with_detail(kind, sentence, format!("{program}: {error}")))
         }
         _ => BeginError::Refused(cannot_be_started(format!("{program}: {error}"))),
     }
@@ -218,19 +221,19 @@ fn not_started(program: &str, error: &std::io::Error) -> BeginError {
 fn cannot_be_started(why: String) -> ProviderError {
     let sentence = "the program of this workflow cannot be started; the server's log says why, and its \
                     configuration names the program";
-    detailed(ProviderErrorKind::Rejected, sentence, why)
+    with_detail(ProviderErrorKind::Rejected, sentence, why)
 }
 
 fn unreadable(why: &str) -> ProviderError {
-    detailed(
+    with_detail(
         ProviderErrorKind::Rejected,
         "the request cannot be read by this version; start it again",
         why,
     )
 }
 
-fn unguarded(error: &std::io::Error) -> ProviderError {
+fn report_unguarded(error: &std::io::Error) -> ProviderError {
     let sentence =
         "the process that watches over commands cannot be started; the server's log says why";
-    detailed(ProviderErrorKind::Unavailable { retry_after: None }, sentence, error.to_string())
+    with_detail(ProviderErrorKind::Unavailable { retry_after: None }, sentence, error.to_string())
 }

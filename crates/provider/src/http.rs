@@ -116,7 +116,7 @@ pub(crate) enum SendError {
 
 impl SendError {
     /// Returns true if it timed out.
-    pub(crate) fn timed_out(&self) -> bool {
+    pub(crate) fn is_timeout(&self) -> bool {
         let (Self::NotSent(error) | Self::Lost(error)) = self;
         error.is_timeout()
     }

@@ -25,7 +25,7 @@ pub fn host_name() -> String {
 pub use perplexity::fuzzing;
 
 /// An error with the upstream message, for the operator.
-fn detailed(
+fn with_detail(
     kind: ProviderErrorKind,
     sentence: impl Into<String>,
     detail: impl Into<String>,

@@ -21,7 +21,7 @@ use outlast_core::{
 use serde_json::{Map, Value};
 
 use self::drive::{Drive, Patience, ToolWork};
-use self::provider_error::{provider_error, rejected};
+use self::provider_error::{provider_error, reject};
 use self::run::ToolRun;
 use self::upstream::Connected;
 pub use self::upstream::{Server, Upstream};
@@ -68,7 +68,7 @@ impl McpTool {
         let mut arguments = ask.arguments.clone();
         if let Some(message) = &ask.message {
             let Some(name) = &self.options.message_argument else {
-                return Err(rejected("this workflow takes no message any more; give arguments"));
+                return Err(reject("this workflow takes no message any more; give arguments"));
             };
             arguments.insert(name.clone(), Value::String(message.clone()));
         }

@@ -113,15 +113,15 @@ impl Prices {
         if *usage == Usage::default() && extras.calls.is_empty() {
             return Cost::Unknown;
         }
-        match self.listed(model).or_else(|| self.listed(undated(model))) {
+        match self.find_listed(model).or_else(|| self.find_listed(strip_date(model))) {
             Some((tools, prices)) => prices.bill(tools, usage, extras),
-            None => self.unlisted(usage),
+            None => self.estimate_unlisted(usage),
         }
         .plausible()
     }
 
     /// A model and the tools of its vendor; vendors name their models apart.
-    fn listed(&self, model: &str) -> Option<(&HashMap<String, Usd>, &Model)> {
+    fn find_listed(&self, model: &str) -> Option<(&HashMap<String, Usd>, &Model)> {
         let Self { agent, sonar, gemini, anthropic, openai, .. } = self;
         let tables = [agent, sonar, gemini, anthropic].map(|table| (&table.tools, &table.models));
         let mut tables = tables.into_iter().chain([(&openai.tools, &openai.models)]);
@@ -153,7 +153,7 @@ impl Prices {
     }
 
     /// The price of a model that is not in the table.
-    fn unlisted(&self, usage: &Usage) -> Cost {
+    fn estimate_unlisted(&self, usage: &Usage) -> Cost {
         let counted = usage.input_tokens.saturating_add(usage.output_tokens);
         let tokens = usage.total_tokens.max(counted);
         Cost::Estimate(money::sum(&[(tokens, self.unknown_model)], &[]))
@@ -166,14 +166,14 @@ impl Prices {
 }
 
 /// The model's name without the date of a snapshot.
-fn undated(model: &str) -> &str {
+fn strip_date(model: &str) -> &str {
     model.rsplit_once("-20").map_or(model, |(name, _)| name)
 }
 
 impl<T> VendorPrices<T> {
     /// Returns whether the vendor's price for this model is known.
     pub(crate) fn lists(&self, model: &str) -> bool {
-        self.models.contains_key(model) || self.models.contains_key(undated(model))
+        self.models.contains_key(model) || self.models.contains_key(strip_date(model))
     }
 }
 

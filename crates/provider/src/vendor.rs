@@ -21,8 +21,8 @@ use outlast_core::{Clock, Effort};
 use crate::http::HttpOptions;
 pub(crate) use ended::{ErrorCode, RunError, Status, run_ended};
 pub(crate) use errors::{
-    HttpAnswer, NO_ID, malformed, provider_error, refusal, silent, stream_before_id, unknown_run,
-    unreadable, with_likely_address,
+    HttpAnswer, NO_ID, provider_error, refusal, report_malformed, silent, stream_before_id,
+    unknown_run, unreadable, with_likely_address,
 };
 pub(crate) use events::EventStream;
 pub(crate) use follow::{FollowedRun, RunLink, VendorRun};
@@ -107,7 +107,7 @@ impl Vendor {
         format!("the provider account has no credit left; add credit, or use another {key}")
     }
 
-    fn retired(&self) -> String {
+    fn describe_retirement(&self) -> String {
         format!("the provider no longer serves this endpoint; {}", self.retired_hint)
     }
 

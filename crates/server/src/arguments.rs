@@ -26,7 +26,7 @@ pub(crate) fn read_in<T: DeserializeOwned>(
             (Some(field), path) if path == "." => field.to_owned(),
             (Some(field), path) => format!("{field}.{path}"),
         };
-        Refusal::validation(explained(&path, &error.inner().to_string()))
+        Refusal::validation(explain(&path, &error.inner().to_string()))
     })
 }
 
@@ -144,7 +144,7 @@ pub(crate) fn check_domains(domains: &[String]) -> Result<(), Refusal> {
 }
 
 /// Builds a sentence that names the wrong field, from the path of the parser and its message.
-fn explained(path: &str, said: &str) -> String {
+fn explain(path: &str, said: &str) -> String {
     let quoted = said.split('`').nth(1).unwrap_or_default();
     let field = |name: &str| if path == "." { name.to_owned() } else { format!("{path}.{name}") };
     let sentence = if said.starts_with("missing field") {

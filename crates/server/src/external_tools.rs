@@ -30,7 +30,7 @@ impl Server {
                     told_again: ToldAgain::UntilReceived,
                 };
                 let outcome = |job: &Job| face.outcome(job).map(Ok);
-                held::carry(&face.engine, caller, call, &outcome).await?.answered()
+                held::carry(&face.engine, caller, call, &outcome).await?.into_answer()
             })
         })
         .await

@@ -90,7 +90,7 @@ pub(crate) enum Carried {
 impl Carried {
     /// Returns the answer. For a job that has not ended, returns an error that says how to get the result with the same
     /// call.
-    pub(crate) fn answered(self) -> ToolResult<Answered> {
+    pub(crate) fn into_answer(self) -> ToolResult<Answered> {
         match self {
             Self::Answered(answer) => Ok(answer),
             Self::Unfinished { timed_out: Some(limit), .. } => Err(Refusal::because(
@@ -146,7 +146,7 @@ pub(crate) async fn carry(
         AnswerWith::Outcome { within } => within,
     };
     let since = Instant::now();
-    started.job = ended(engine, caller, &started, within, visibility).await?;
+    started.job = wait_for_end(engine, caller, &started, within, visibility).await?;
     let Some(outcome) = outcome(&started.job) else {
         let timed_out = within.filter(|limit| since.elapsed() >= *limit);
         return Ok(Carried::Unfinished { job: Box::new(started.job), timed_out });
@@ -206,7 +206,7 @@ async fn busy(engine: &Engine, caller: &Caller, job: &JobId, id: &ConversationId
 }
 
 /// Waits for the end of the job. Returns the job at its end, or its current state if the wait ends first.
-async fn ended(
+async fn wait_for_end(
     engine: &Engine,
     caller: &mut Caller,
     started: &Started,
@@ -224,7 +224,7 @@ async fn ended(
     let whose = if *existed { Whose::Any } else { Whose::JustMade };
     let reading = tokio::select! {
         reading = wait::for_job(engine, caller, &job.id, within, whose) => reading?,
-        refused = left_uncarried(engine, &scope, job, visibility), if *existed => return Err(refused),
+        refused = refuse_uncarried(engine, &scope, job, visibility), if *existed => return Err(refused),
     };
     let removed = "the call was removed from the store while it ran; make it again";
     Ok(reading.ok_or_else(|| Refusal::validation(removed))?.job)
@@ -232,7 +232,7 @@ async fn ended(
 
 /// Watches a job that another process ran when this call attached to it. If that process exits, this process runs the job.
 /// Returns a refusal if no process can run it, and otherwise never returns.
-async fn left_uncarried(
+async fn refuse_uncarried(
     engine: &Engine,
     scope: &Scope,
     job: &Job,
@@ -267,7 +267,7 @@ fn tell(engine: &Engine, started: &Started, ask_anew: AskAnew, outcome: ToolResu
         };
     };
     let sentence = sentence(job, *replay, ask_anew, engine.now());
-    Ok(marked(outcome.unwrap_or_else(Refusal::into_result), sentence))
+    Ok(mark(outcome.unwrap_or_else(Refusal::into_result), sentence))
 }
 
 fn instead_of_again(ask_anew: AskAnew) -> &'static str {
@@ -301,7 +301,7 @@ fn takes_its_run_up(job: &Job, ask_anew: AskAnew) -> bool {
 }
 
 /// Adds a block and a metadata field that mark the answer as a replay.
-fn marked(mut answer: CallToolResult, sentence: String) -> CallToolResult {
+fn mark(mut answer: CallToolResult, sentence: String) -> CallToolResult {
     answer.content.push(ContentBlock::text(sentence));
     let meta = answer.meta.get_or_insert_default();
     meta.0.insert("outlast/replayed".to_owned(), json!(true));

@@ -48,17 +48,17 @@ struct Params {
 }
 
 /// Returns the answer to a message that rmcp could not read; `None` if the message gets no answer.
-pub(crate) fn answered(message: &[u8]) -> Option<ServerJsonRpcMessage> {
+pub(crate) fn answer(message: &[u8]) -> Option<ServerJsonRpcMessage> {
     let Ok(head) = serde_json::from_slice::<Head>(message) else {
         // serde_json does not check ignored fields for UTF-8.
         let is_json = std::str::from_utf8(message)
             .is_ok_and(|message| serde_json::from_str::<IgnoredAny>(message).is_ok());
-        return Some(refused(None, if is_json { not_a_request() } else { not_json() }));
+        return Some(refuse(None, if is_json { not_a_request() } else { not_json() }));
     };
     let Some(id) = head.id else {
         // A notification never gets an answer; a message that is neither a notification nor a response gets an error.
         let is_nothing = head.method.is_none() && head.result.is_none() && head.error.is_none();
-        return is_nothing.then(|| refused(None, not_a_request()));
+        return is_nothing.then(|| refuse(None, not_a_request()));
     };
     let id = serde_json::from_value::<RequestId>(id).ok();
     let error = match (head.method, &id) {
@@ -66,7 +66,7 @@ pub(crate) fn answered(message: &[u8]) -> Option<ServerJsonRpcMessage> {
         (None, _) if head.result.is_some() || head.error.is_some() => return None,
         (Some(_), None) | (None, _) => not_a_request(),
     };
-    Some(refused(id, error))
+    Some(refuse(id, error))
 }
 
 /// Returns the error for a request with this method and these parameters.
@@ -132,7 +132,7 @@ fn not_json() -> ErrorData {
     ErrorData::parse_error("this is not JSON; send one JSON-RPC message per line", None)
 }
 
-fn refused(id: Option<RequestId>, error: ErrorData) -> ServerJsonRpcMessage {
+fn refuse(id: Option<RequestId>, error: ErrorData) -> ServerJsonRpcMessage {
     ServerJsonRpcMessage::Error(JsonRpcError::new(id, error))
 }
 
@@ -149,7 +149,7 @@ mod tests {
 
     /// Returns the id, the code and the message of an answer.
     fn told(message: &str) -> Option<(Value, i64, String)> {
-        let answer = serde_json::to_value(answered(message.as_bytes())?).unwrap();
+        let answer = serde_json::to_value(answer(message.as_bytes())?).unwrap();
         let error = &answer["error"];
         let words = error["message"].as_str().unwrap().to_owned();
         Some((answer["id"].clone(), error["code"].as_i64().unwrap(), words))

@@ -99,7 +99,7 @@ impl Metrics {
     }
 
     /// Counts an attempt that ended; `outcome` is `succeeded`, `retried`, `failed` or `given_back`.
-    pub fn attempted(&self, owner: &OwnerId, outcome: &'static str) {
+    pub fn count_attempt(&self, owner: &OwnerId, outcome: &'static str) {
         self.attempts.add(Some(owner), &[("outcome", outcome)], 1);
     }
 
@@ -110,7 +110,7 @@ impl Metrics {
     }
 
     /// Adds the cost of a paid result.
-    pub fn spent(&self, owner: &OwnerId, provider: &str, cost: Cost) {
+    pub fn count_spend(&self, owner: &OwnerId, provider: &str, cost: Cost) {
         let Some(NanoUsd(nanos)) = cost.amount() else { return };
         self.spent_nanos.add(Some(owner), &[("provider", provider), ("kind", cost.kind())], nanos);
     }
@@ -186,7 +186,7 @@ impl Metrics {
     }
 
     /// Counts an answered HTTP request.
-    pub(crate) fn answered(&self, route: &'static str, status: u16) {
+    pub(crate) fn count_answer(&self, route: &'static str, status: u16) {
         self.requests.add(None, &[("route", route), ("status", &status.to_string())], 1);
     }
 
@@ -201,7 +201,7 @@ impl Metrics {
         text.counter("outlast_jobs_ended_total", "jobs that ended here", &self.ended, reader);
         text.counter("outlast_attempts_total", "tries that ended here", &self.attempts, reader);
         text.head("outlast_spend_usd_total", "counter", "what results cost");
-        for (labels, nanos) in self.spent_nanos.seen_by(reader) {
+        for (labels, nanos) in self.spent_nanos.visible_to(reader) {
             text.line("outlast_spend_usd_total", &labels, nanos as f64 / 1e9);
         }
         if let Scope::Owner(_) = reader {
@@ -254,7 +254,7 @@ impl Counter {
     }
 
     /// Returns the sums by labels over the owners that `reader` sees.
-    fn seen_by(&self, reader: &Scope) -> BTreeMap<String, u64> {
+    fn visible_to(&self, reader: &Scope) -> BTreeMap<String, u64> {
         let mut sums = BTreeMap::new();
         for ((owner, labels), count) in self.0.lock().iter() {
             if owner.as_ref().is_none_or(|owner| reader.sees(owner)) {
@@ -401,7 +401,7 @@ impl MetricsText {
 
     fn counter(&mut self, name: &str, help: &str, counter: &Counter, reader: &Scope) {
         self.head(name, "counter", help);
-        for (labels, value) in counter.seen_by(reader) {
+        for (labels, value) in counter.visible_to(reader) {
             self.line(name, &labels, value);
         }
     }
@@ -416,9 +416,9 @@ mod tests {
         let metrics = Metrics::default();
         let (ann, bob) = (OwnerId::new("ann"), OwnerId::new("bob"));
         metrics.job_started(&ann, "say \"hi\"\n");
-        metrics.spent(&ann, "perplexity", Cost::Reported(NanoUsd(1_000_000_000)));
-        metrics.spent(&bob, "perplexity", Cost::Reported(NanoUsd(500_000_000)));
-        metrics.spent(&bob, "perplexity", Cost::Unknown);
+        metrics.count_spend(&ann, "perplexity", Cost::Reported(NanoUsd(1_000_000_000)));
+        metrics.count_spend(&bob, "perplexity", Cost::Reported(NanoUsd(500_000_000)));
+        metrics.count_spend(&bob, "perplexity", Cost::Unknown);
         metrics.woke(Duration::from_millis(20));
         metrics.woke(Duration::from_secs(60));
         let unfinished = BTreeMap::from([(("deep_research".to_owned(), "queued"), 2)]);

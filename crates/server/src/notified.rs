@@ -5,7 +5,7 @@ use rmcp::model::{CallToolResult, ContentBlock, MetaObject};
 use rmcp::service::{RequestContext, RoleServer};
 use serde_json::{Value, json};
 
-use crate::reply::indented;
+use crate::reply::indent;
 
 /// The metadata field with the arguments of the command.
 const WAIT: &str = "outlast/wait";
@@ -41,7 +41,7 @@ pub(crate) fn add_sentence(result: &mut CallToolResult, sentence: &str) {
     if let Some(Value::String(told)) = told.map(|key| &mut shape[key]) {
         told.push(' ');
         told.push_str(sentence);
-        if let Ok(text) = indented(shape) {
+        if let Ok(text) = indent(shape) {
             result.content = vec![ContentBlock::text(text)];
         }
     } else if let Some(Value::String(told)) = shape.get_mut("rawResultText") {

@@ -50,7 +50,7 @@ impl Receipts {
         let received = tokio::select! {
             () = taken_back.cancelled() => false,
             () = tokio::time::sleep(CANCEL_CROSSING_TIME) => true,
-            () = engine.leaving() => true,
+            () = engine.begin_leaving() => true,
         };
         self.open.lock().remove(&call);
         if !received {

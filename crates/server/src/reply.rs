@@ -13,30 +13,30 @@ use crate::json_size::JsonSize;
 use crate::text::printable;
 
 /// Returns an answer in the tool's format: the same JSON as structured content and, indented, as text.
-pub(crate) fn structured<T: Serialize>(shape: &T) -> ToolResult {
+pub(crate) fn answer_json<T: Serialize>(shape: &T) -> ToolResult {
     let value = serde_json::to_value(shape).map_err(|_| Refusal::internal())?;
-    Ok(told(indented(shape)?, value))
+    Ok(answer_with_text(indent(shape)?, value))
 }
 
 /// Returns an answer in the tool's format for a shape that may have several megabytes: moves its long parts instead of
 /// copying them.
-pub(crate) fn structured_long<T>(shape: T) -> ToolResult
+pub(crate) fn answer_long_json<T>(shape: T) -> ToolResult
 where
     T: Serialize + TryInto<Value>,
 {
-    let text = indented(&shape)?;
-    Ok(told(text, shape.try_into().map_err(|_| Refusal::internal())?))
+    let text = indent(&shape)?;
+    Ok(answer_with_text(text, shape.try_into().map_err(|_| Refusal::internal())?))
 }
 
 /// Returns an answer in the tool's format with a separate text.
-pub(crate) fn told(text: String, shape: Value) -> CallToolResult {
+pub(crate) fn answer_with_text(text: String, shape: Value) -> CallToolResult {
     let mut result = CallToolResult::success(vec![ContentBlock::text(text)]);
     result.structured_content = Some(shape);
     result
 }
 
 /// Returns an answer in the tool's format with a text of several blocks.
-pub(crate) fn told_in_blocks(blocks: Vec<ContentBlock>, shape: Value) -> CallToolResult {
+pub(crate) fn answer_with_blocks(blocks: Vec<ContentBlock>, shape: Value) -> CallToolResult {
     let mut result = CallToolResult::success(blocks);
     result.structured_content = Some(shape);
     result
@@ -52,7 +52,7 @@ pub(crate) fn without_nulls(mut object: Value) -> Value {
 
 /// Serializes to indented JSON and measures the length first: a long text that grows by doubling needs up to three times its
 /// size.
-pub(crate) fn indented(shape: &impl Serialize) -> Result<String, Refusal> {
+pub(crate) fn indent(shape: &impl Serialize) -> Result<String, Refusal> {
     let mut measure = JsonSize { length: 0, longest: usize::MAX };
     serde_json::to_writer_pretty(&mut measure, shape).map_err(|_| Refusal::internal())?;
     let mut text = Vec::with_capacity(measure.length);
@@ -88,7 +88,7 @@ pub(crate) enum Answered {
 
 impl Answered {
     /// Returns the answer of a call that started this job, or found it.
-    pub(crate) fn started(result: CallToolResult, job: JobId, state: StateKind) -> Self {
+    pub(crate) fn from_start(result: CallToolResult, job: JobId, state: StateKind) -> Self {
         match state.is_terminal() {
             true => Self::Now(result),
             false => Self::LeftRunning(result, job),
@@ -168,7 +168,7 @@ impl Refusal {
 
     /// Returns the reason that a held call failed, as stored for clients. A new call could pay again for a run that may
     /// still be in progress.
-    pub(crate) fn failed(job: &Job) -> Self {
+    pub(crate) fn from_failure(job: &Job) -> Self {
         let Some(failure) = job.failures.last() else { return Self::internal() };
         let because = Self::because(failure.code, printable(&failure.message));
         match job.run_left_text() {

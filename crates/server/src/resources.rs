@@ -17,7 +17,7 @@ use serde_json::json;
 use crate::caller::Caller;
 use crate::face::Face;
 use crate::reply::Refusal;
-pub(crate) use listen::{rewritten, unread_filter};
+pub(crate) use listen::{find_unread_filter, rewrite};
 pub(crate) use render::{MARKDOWN, report_link};
 pub(crate) use subscriptions::Subscriptions;
 
@@ -99,16 +99,20 @@ impl Face {
         let mut listed = Vec::new();
         let next = match place {
             ListPlace::Reports(after) => {
-                match self.list_reports(&caller.owner, after, &mut listed).await.map_err(refused)? {
+                match self
+                    .list_reports(&caller.owner, after, &mut listed)
+                    .await
+                    .map_err(report_refusal)?
+                {
                     Some(next) => Some(ListPlace::Reports(Some(next))),
                     None if listed.len() < PAGE as usize => {
-                        self.list_jobs(caller, None, &mut listed).await.map_err(refused)?
+                        self.list_jobs(caller, None, &mut listed).await.map_err(report_refusal)?
                     }
                     None => Some(ListPlace::Jobs(None)),
                 }
             }
             ListPlace::Jobs(after) => {
-                self.list_jobs(caller, after, &mut listed).await.map_err(refused)?
+                self.list_jobs(caller, after, &mut listed).await.map_err(report_refusal)?
             }
         };
         let mut result = ListResourcesResult::with_all_items(listed);
@@ -156,16 +160,17 @@ impl Face {
     ) -> Result<ReadResourceResult, ErrorData> {
         let (mime_type, text) = match ResourceId::parse(uri) {
             Some(ResourceId::Report(id)) => {
-                let found = self.engine.conversation(&caller.owner, &id).await.map_err(refused)?;
+                let found =
+                    self.engine.conversation(&caller.owner, &id).await.map_err(report_refusal)?;
                 (MARKDOWN, found.map(|conversation| render::report_text(&conversation)))
             }
             Some(ResourceId::Job(id)) => {
-                let found = self.engine.job(&caller.scope(), &id).await.map_err(refused)?;
+                let found = self.engine.job(&caller.scope(), &id).await.map_err(report_refusal)?;
                 (render::JSON, found.map(|job| render::job_text(&job)))
             }
-            None => return Err(unknown(uri)),
+            None => return Err(report_unknown(uri)),
         };
-        let text = text.ok_or_else(|| unknown(uri))?;
+        let text = text.ok_or_else(|| report_unknown(uri))?;
         let mut meta = MetaObject::default();
         meta.insert("outlast/untrusted".to_owned(), true.into());
         Ok(ReadResourceResult::new(vec![ResourceContents::TextResourceContents {
@@ -185,10 +190,10 @@ impl Face {
         let Some(id) = ResourceId::parse(uri) else { return Ok(None) };
         let is_own = match &id {
             ResourceId::Report(id) => {
-                self.engine.conversation(&caller.owner, id).await.map_err(refused)?.is_some()
+                self.engine.conversation(&caller.owner, id).await.map_err(report_refusal)?.is_some()
             }
             ResourceId::Job(id) => {
-                self.engine.job(&caller.scope(), id).await.map_err(refused)?.is_some()
+                self.engine.job(&caller.scope(), id).await.map_err(report_refusal)?.is_some()
             }
         };
         Ok(is_own.then_some(id))
@@ -222,12 +227,12 @@ pub(crate) fn templates() -> ListResourceTemplatesResult {
 }
 
 /// Resources of other owners, removed ones and invented ones get the same error. rmcp gives it the code of the client's era.
-pub(crate) fn unknown(uri: &str) -> ErrorData {
+pub(crate) fn report_unknown(uri: &str) -> ErrorData {
     let sentence = "there is no such resource; resources/list names them all";
     ErrorData::resource_not_found(sentence, Some(json!({ "uri": uri })))
 }
 
-fn refused(error: StoreError) -> ErrorData {
+fn report_refusal(error: StoreError) -> ErrorData {
     ErrorData::internal_error(Refusal::from(error).into_sentence(), None)
 }
 

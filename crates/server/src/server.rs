@@ -28,7 +28,7 @@ use crate::receipt::Receipts;
 use crate::reply::{Answered, ToolResult};
 use crate::resources::{self, Subscriptions};
 use crate::tasks;
-use crate::text::echoed_id;
+use crate::text::echo_id;
 use crate::tool_names;
 use crate::tools::{ListedTool, Tools};
 
@@ -49,7 +49,7 @@ impl Server {
     /// Creates a server for this interface.
     pub fn new(face: Face) -> Self {
         let mut tools: Vec<ListedTool> = Vec::new();
-        for listed in face.sets.iter().flat_map(Tools::listed) {
+        for listed in face.sets.iter().flat_map(Tools::list_tools) {
             if tools.iter().all(|known| known.tool.name != listed.tool.name) {
                 tools.push(ListedTool { tool: icons::with_icon(listed.tool), ..listed });
             }
@@ -65,7 +65,7 @@ impl Server {
         }
     }
 
-    fn listed(&self, name: &str) -> Option<&ListedTool> {
+    fn find_tool(&self, name: &str) -> Option<&ListedTool> {
         self.tools.iter().find(|listed| listed.tool.name == name)
     }
 
@@ -79,7 +79,7 @@ impl Server {
     }
 
     /// Returns the same server, which counts into these metrics.
-    pub fn counted(self, metrics: Arc<Metrics>) -> Self {
+    pub fn with_metrics(self, metrics: Arc<Metrics>) -> Self {
         Self { metrics, ..self }
     }
 
@@ -111,7 +111,7 @@ impl Server {
                 notified::with_wait(result, &job, self.face.wait.as_ref(), context).into()
             }
             Ok(Answered::Task(job)) => {
-                let mut task = tasks::created(&job);
+                let mut task = tasks::describe_created(&job);
                 task.meta = self.face.wait.as_ref().map(|wait| notified::wait_meta(wait, &job.id));
                 CallToolResponse::Task(task)
             }
@@ -208,7 +208,7 @@ impl ServerHandler for Server {
     }
 
     fn get_tool(&self, name: &str) -> Option<Tool> {
-        self.listed(name).map(|listed| listed.tool.clone())
+        self.find_tool(name).map(|listed| listed.tool.clone())
     }
 
     async fn call_tool(
@@ -218,8 +218,8 @@ impl ServerHandler for Server {
     ) -> Result<CallToolResponse, ErrorData> {
         let CallToolRequestParams { name, arguments, .. } = request;
         let of_a_view = (name == app::SHOW && app::is_shown_to(&context)).then_some(&*self.show);
-        let Some(listed) = self.listed(&name).or(of_a_view) else {
-            let name = echoed_id(&name);
+        let Some(listed) = self.find_tool(&name).or(of_a_view) else {
+            let name = echo_id(&name);
             let sentence = format!("there is no tool `{name}`; tools/list names them all");
             return Err(ErrorData::invalid_params(sentence, None));
         };
@@ -249,7 +249,7 @@ impl ServerHandler for Server {
         if caller::is_modern(&context) && method == "initialize" {
             return Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, method, None));
         }
-        if let Some(filter) = resources::unread_filter(&method, params.as_ref()) {
+        if let Some(filter) = resources::find_unread_filter(&method, params.as_ref()) {
             return match caller::is_modern(&context) {
                 true => self.listen(filter, &context).await,
                 false => Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, method, None)),
@@ -320,7 +320,7 @@ impl ServerHandler for Server {
     ) -> Result<(), ErrorData> {
         let (caller, uri) = (self.caller(&context), request.uri);
         let Some(id) = self.face.resource_id(&caller, &uri).await? else {
-            return Err(resources::unknown(&uri));
+            return Err(resources::report_unknown(&uri));
         };
         let (session, of) = (caller::session(&context), (&self.face.engine, &caller.owner));
         self.subscriptions.add(session, uri, id, of, context.peer.clone()).await

@@ -19,7 +19,7 @@ use crate::text::printable;
 const POLL_EVERY_MS: u64 = 2_000;
 
 /// Answers a call that continues as a task.
-pub(crate) fn created(job: &Job) -> CreateTaskResult {
+pub(crate) fn describe_created(job: &Job) -> CreateTaskResult {
     CreateTaskResult::new(task(job, None))
 }
 
@@ -31,7 +31,7 @@ impl Face {
         id: &str,
     ) -> Result<GetTaskResult, ErrorData> {
         let reading = self.task_job(caller, id).await?;
-        let detailed = self.detailed_task(&reading)?;
+        let detailed = self.detail_task(&reading)?;
         let job = &reading.job;
         match &job.state {
             // The process that ran it may have exited, or its next attempt may be due.
@@ -52,18 +52,15 @@ impl Face {
         caller: &Caller,
         id: &JobId,
     ) -> Result<Option<Value>, ErrorData> {
-        let reading = self.engine.reading(&caller.scope(), id).await;
-        let Some(reading) = reading.map_err(|error| refused(error.into()))? else {
+        let reading = self.engine.read(&caller.scope(), id).await;
+        let Some(reading) = reading.map_err(|error| report_refusal(error.into()))? else {
             return Ok(None);
         };
-        let detailed = serde_json::to_value(self.detailed_task(&reading)?);
-        detailed.map(Some).map_err(|_| refused(Refusal::internal()))
+        let detailed = serde_json::to_value(self.detail_task(&reading)?);
+        detailed.map(Some).map_err(|_| report_refusal(Refusal::internal()))
     }
 
-    fn detailed_task(
-        &self,
-        Reading { job, waits, .. }: &Reading,
-    ) -> Result<DetailedTask, ErrorData> {
+    fn detail_task(&self, Reading { job, waits, .. }: &Reading) -> Result<DetailedTask, ErrorData> {
         let payload = match &job.state {
             JobState::Queued { .. } | JobState::Running { .. } => TaskPayload::Working,
             JobState::Cancelled { .. } => TaskPayload::Cancelled,
@@ -78,7 +75,10 @@ impl Face {
     pub(crate) async fn task_cancelled(&self, caller: &Caller, id: &str) -> Result<(), ErrorData> {
         let job = self.task_job(caller, id).await?.job;
         let cancelled = self.engine.cancel(&caller.scope(), &job.id).await;
-        cancelled.map_err(|error| refused(error.into()))?.map(drop).ok_or_else(unknown)
+        cancelled
+            .map_err(|error| report_refusal(error.into()))?
+            .map(drop)
+            .ok_or_else(report_unknown)
     }
 
     /// `tasks/update`: our tasks never ask for input, and unsolicited input is ignored.
@@ -87,9 +87,9 @@ impl Face {
     }
 
     async fn task_job(&self, caller: &Caller, id: &str) -> Result<Reading, ErrorData> {
-        let Ok(id) = id.parse::<JobId>() else { return Err(unknown()) };
-        let reading = self.engine.reading(&caller.scope(), &id).await;
-        reading.map_err(|error| refused(error.into()))?.ok_or_else(unknown)
+        let Ok(id) = id.parse::<JobId>() else { return Err(report_unknown()) };
+        let reading = self.engine.read(&caller.scope(), &id).await;
+        reading.map_err(|error| report_refusal(error.into()))?.ok_or_else(report_unknown)
     }
 }
 
@@ -101,7 +101,7 @@ fn task(job: &Job, waits: Option<Waits>) -> Task {
     };
     let [created, updated] = [job.created_at, job.updated_at].map(|at| at.to_string());
     let mut task = Task::new(job.id.to_string(), status, created, updated)
-        .with_status_message(standing(job, waits))
+        .with_status_message(describe_standing(job, waits))
         .with_poll_interval_ms(POLL_EVERY_MS);
     let kept = rules::expires_at(job).map(|end| end.since(job.created_at).as_millis());
     task.ttl_ms = kept.map(|millis| u64::try_from(millis).unwrap_or(u64::MAX));
@@ -109,7 +109,7 @@ fn task(job: &Job, waits: Option<Waits>) -> Task {
 }
 
 /// Progress comes first: clients read it there.
-fn standing(job: &Job, waits: Option<Waits>) -> String {
+fn describe_standing(job: &Job, waits: Option<Waits>) -> String {
     let standing = Standing::new(job, waits);
     let words = printable(&standing.words());
     match (standing.percent(), job.stop_text()) {
@@ -122,16 +122,16 @@ fn standing(job: &Job, waits: Option<Waits>) -> String {
 fn object(result: Option<CallToolResult>) -> Result<JsonObject, ErrorData> {
     match serde_json::to_value(result) {
         Ok(Value::Object(object)) => Ok(object),
-        Ok(_) | Err(_) => Err(refused(Refusal::internal())),
+        Ok(_) | Err(_) => Err(report_refusal(Refusal::internal())),
     }
 }
 
 /// Ids of other owners, expired ids and invented ids get the same error.
-fn unknown() -> ErrorData {
+fn report_unknown() -> ErrorData {
     ErrorData::invalid_params("there is no such task; it may have expired", None)
 }
 
-fn refused(refusal: Refusal) -> ErrorData {
+fn report_refusal(refusal: Refusal) -> ErrorData {
     ErrorData::internal_error(refusal.into_sentence(), None)
 }
 

@@ -7,7 +7,7 @@ use outlast_core::{Source, address_line, is_shown, is_terminal_control, without_
 use serde_json::Value;
 
 /// Returns an id for an error message: at most 64 characters, without control characters.
-pub(crate) fn echoed_id(id: &str) -> String {
+pub(crate) fn echo_id(id: &str) -> String {
     id.chars().take(64).filter(|character| !is_terminal_control(*character)).collect()
 }
 
@@ -37,7 +37,7 @@ pub(crate) fn took(seconds: u64) -> String {
 }
 
 /// Formats a count with its noun.
-pub(crate) fn counted(count: usize, one: &str, many: &str) -> String {
+pub(crate) fn count_noun(count: usize, one: &str, many: &str) -> String {
     format!("{count} {}", if count == 1 { one } else { many })
 }
 
@@ -81,6 +81,6 @@ mod tests {
             Source { number: 1, url: "https://a.example/\n[2] b".to_owned(), ..Source::default() };
         assert!(with_citations("a", &[source]).ends_with("\n[1] https://a.example/%0A[2] b"));
         assert_eq!(title("a\u{202e}\u{200b}\u{2060}\u{feff}\u{e0041} b\n c"), "a b c");
-        assert_eq!(echoed_id(&"\u{1F600}\x07".repeat(100)).chars().count(), 32);
+        assert_eq!(echo_id(&"\u{1F600}\x07".repeat(100)).chars().count(), 32);
     }
 }

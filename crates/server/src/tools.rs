@@ -74,7 +74,7 @@ impl ToolSet {
     }
 
     /// Returns the set with this name.
-    pub fn named(name: &str) -> Result<Self, UnknownToolSet> {
+    pub fn from_name(name: &str) -> Result<Self, UnknownToolSet> {
         let found = Self::ALL.into_iter().find(|set| set.name() == name);
         found.ok_or_else(|| UnknownToolSet { name: name.to_owned() })
     }
@@ -85,18 +85,18 @@ impl ToolSet {
 }
 
 impl Tools {
-    pub(crate) fn listed(&self) -> Vec<ListedTool> {
+    pub(crate) fn list_tools(&self) -> Vec<ListedTool> {
         match self {
-            Self::Research(set) => set.listed(),
-            Self::ResearchJobs(set) => set.listed(),
-            Self::Perplexity(set) => set.listed(),
-            Self::Jobs(set) => set.listed(),
+            Self::Research(set) => set.list_tools(),
+            Self::ResearchJobs(set) => set.list_tools(),
+            Self::Perplexity(set) => set.list_tools(),
+            Self::Jobs(set) => set.list_tools(),
         }
     }
 
     /// Returns the names of the tools.
     pub fn names(&self) -> Vec<String> {
-        self.listed().into_iter().map(|listed| listed.tool.name.into_owned()).collect()
+        self.list_tools().into_iter().map(|listed| listed.tool.name.into_owned()).collect()
     }
 
     /// Returns the instructions for models.

@@ -36,7 +36,7 @@ pub(crate) async fn for_job(
     let (began, scope) = (engine.now(), caller.scope());
     let budget = budget.unwrap_or(FOR_EVER);
     let reading = match &mut caller.progress {
-        Some(reporter) => reported(engine, &scope, id, budget, reporter).await?,
+        Some(reporter) => wait_and_report(engine, &scope, id, budget, reporter).await?,
         // Only the end matters, and it is read once for all that wait for it.
         None => match whose {
             Whose::JustMade => engine.poll_own(&scope, id, budget).await?,
@@ -59,7 +59,7 @@ pub(crate) async fn poll(
 ) -> Result<Option<Reading>, Refusal> {
     let Ok(id) = id.parse::<JobId>() else { return Ok(None) };
     if budget.is_zero() {
-        return Ok(engine.reading(&caller.scope(), &id).await?);
+        return Ok(engine.read(&caller.scope(), &id).await?);
     }
     Ok(for_job(engine, caller, &id, Some(budget), Whose::Any).await?)
 }
@@ -80,7 +80,7 @@ pub(crate) async fn cancel(
     }))
 }
 
-async fn reported(
+async fn wait_and_report(
     engine: &Engine,
     scope: &Scope,
     id: &JobId,
@@ -97,20 +97,20 @@ async fn reported(
                 None => return Ok(None),
             },
             () = reporter.due() => {
-                if reading.waits.is_some() && let Some(now) = engine.reading(scope, id).await? {
+                if reading.waits.is_some() && let Some(now) = engine.read(scope, id).await? {
                     // A worker may have started or exited since, which changes no job.
                     note(reporter, &now);
                 }
                 reporter.send().await;
             }
             () = &mut over => break,
-            () = engine.leaving() => break,
+            () = engine.begin_leaving() => break,
         }
     }
     Ok(Some(reading))
 }
 
 fn note(reporter: &mut Reporter, reading: &Reading) {
-    let standing = reading.standing();
+    let standing = reading.read_standing();
     reporter.note(reading.job.id, standing.percent(), &printable(&standing.words()));
 }

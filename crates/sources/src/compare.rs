@@ -94,7 +94,7 @@ struct Match {
 }
 
 /// Returns the way in which a text in this language is read.
-fn reading(language: Option<Language>, vocabulary: &Vocabulary) -> Reading<'_> {
+fn choose_reading(language: Option<Language>, vocabulary: &Vocabulary) -> Reading<'_> {
     Reading {
         decimal_comma: language.is_some_and(Language::has_decimal_comma),
         capital_nouns: language == Some(Language::German),
@@ -106,7 +106,7 @@ impl ClaimFacts {
     pub(crate) fn new(text: &str, language: Option<Language>, vocabulary: &Vocabulary) -> Self {
         let text = normalize(text);
         let tokens = tokens(&text);
-        let facts = facts(&text, &tokens, reading(language, vocabulary));
+        let facts = facts(&text, &tokens, choose_reading(language, vocabulary));
         // The words of a number, such as its unit, are compared as a part of it.
         let is_of_number = |token: &Token| {
             facts.iter().any(|fact| {
@@ -128,7 +128,7 @@ impl PageFacts {
             vocabulary.add(&block.text);
             words.extend(tokens(&block.text).into_iter().map(|token| token.folded));
         }
-        let reading = reading(page.language, &vocabulary);
+        let reading = choose_reading(page.language, &vocabulary);
         let title = page.title.as_deref().unwrap_or("");
         let (mut units, mut headings) = (Vec::new(), Vec::<Headings>::new());
         for (number, block) in page.blocks.iter().enumerate() {

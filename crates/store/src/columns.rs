@@ -68,7 +68,7 @@ pub(crate) trait Columns {
     /// A unit variant, stored as its name in JSON.
     fn word<T: DeserializeOwned>(&self, id: &str, column: &str) -> Result<T, Self::Fault> {
         let word = Value::String(self.text(column)?);
-        Ok(serde_json::from_value(word).map_err(|_| damaged(id, column))?)
+        Ok(serde_json::from_value(word).map_err(|_| report_damage(id, column))?)
     }
 
     fn job_id(&self) -> Result<JobId, Self::Fault> {
@@ -76,11 +76,11 @@ pub(crate) trait Columns {
     }
 
     fn state_kind(&self, id: &str) -> Result<StateKind, Self::Fault> {
-        Ok(StateKind::parse(&self.text("state")?).ok_or_else(|| damaged(id, "state"))?)
+        Ok(StateKind::parse(&self.text("state")?).ok_or_else(|| report_damage(id, "state"))?)
     }
 
     /// A job and its run that must be stopped, if it has one.
-    fn owed_stop(&self) -> Result<Option<(JobId, RemoteRun)>, Self::Fault> {
+    fn read_owed_stop(&self) -> Result<Option<(JobId, RemoteRun)>, Self::Fault> {
         Ok(match self.json(&self.text("id")?, CHECKPOINT)? {
             Checkpoint::Running(run) => Some((self.job_id()?, run)),
             Checkpoint::NotBegun | Checkpoint::Beginning { .. } => None,
@@ -153,7 +153,7 @@ pub(crate) trait Columns {
             StateKind::Queued => JobState::Queued { run_at: self.time("run_at")? },
             StateKind::Running => JobState::Running { since: self.time("since")? },
             StateKind::Succeeded => {
-                let output = Arc::new(output.ok_or_else(|| damaged(id, "output"))?);
+                let output = Arc::new(output.ok_or_else(|| report_damage(id, "output"))?);
                 JobState::Succeeded { at: self.time("ended_at")?, output }
             }
             StateKind::Failed => JobState::Failed { at: self.time("ended_at")? },
@@ -326,7 +326,7 @@ enum StopWord {
 /// The part of the column `checkpoint` that only a cancelled job has.
 #[derive(Deserialize)]
 struct AfterCancel {
-    #[serde(default, deserialize_with = "known_or_none")]
+    #[serde(default, deserialize_with = "deserialize_known")]
     after_cancel: Option<FoundRun>,
 }
 
@@ -377,7 +377,7 @@ impl StopWord {
 }
 
 /// Treats a value from a later version as absent.
-fn known_or_none<'de, D: Deserializer<'de>>(value: D) -> Result<Option<FoundRun>, D::Error> {
+fn deserialize_known<'de, D: Deserializer<'de>>(value: D) -> Result<Option<FoundRun>, D::Error> {
     Ok(serde_json::from_value(Value::deserialize(value)?).ok())
 }
 
@@ -457,11 +457,11 @@ pub(crate) fn join_text(mut output: Output, text: Vec<u8>) -> Option<Output> {
 
 /// Parses the id that a column holds as text.
 pub(crate) fn job_id(text: &str) -> Result<JobId, StoreError> {
-    text.parse().map_err(|_| damaged(text, "id"))
+    text.parse().map_err(|_| report_damage(text, "id"))
 }
 
 /// Converts a number that counts up from zero.
-pub(crate) fn signed(number: u64) -> i64 {
+pub(crate) fn to_signed(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
 
@@ -491,10 +491,10 @@ pub(crate) fn parse<T: DeserializeOwned>(
     column: &str,
     text: &str,
 ) -> Result<T, StoreError> {
-    serde_json::from_str(text).map_err(|_| damaged(id, column))
+    serde_json::from_str(text).map_err(|_| report_damage(id, column))
 }
 
-pub(crate) fn damaged(id: &str, column: &str) -> StoreError {
+pub(crate) fn report_damage(id: &str, column: &str) -> StoreError {
     corrupt(format!("{column} of job {id}"))
 }
 

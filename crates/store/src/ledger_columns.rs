@@ -4,20 +4,20 @@ use outlast_core::{
     ChargeState, Cost, Day, LedgerRow, NanoUsd, OwnerId, SpendBy, SpendSum, StoreError,
 };
 
-use crate::columns::{Columns, damaged, job_id};
+use crate::columns::{Columns, job_id, report_damage};
 
 /// The amount that a row counts for: `LedgerRow::counts`.
 pub(crate) const COUNTED: &str =
     "CASE state WHEN 'spent' THEN amount WHEN 'released' THEN 0 ELSE coalesce(reserved, 0) END";
 
 /// The sum of the amounts that rows count for, at most `NanoUsd::MAX_SUM`. `filter` is empty or an aggregate's FILTER clause.
-pub(crate) fn counted_sum(filter: &str) -> String {
-    bounded_sum(&format!("({COUNTED}) / 1000000000"), &format!("({COUNTED}) % 1000000000"), filter)
+pub(crate) fn sum_counted(filter: &str) -> String {
+    sum_bounded(&format!("({COUNTED}) / 1000000000"), &format!("({COUNTED}) % 1000000000"), filter)
 }
 
 /// Sums amounts that are split into dollars and billionths. A plain sum of billionths could overflow, which is an error in
 /// SQLite.
-fn bounded_sum(dollars: &str, rest: &str, filter: &str) -> String {
+fn sum_bounded(dollars: &str, rest: &str, filter: &str) -> String {
     let whole = format!("coalesce(sum({dollars}) {filter}, 0)");
     let rest = format!("coalesce(sum({rest}) {filter}, 0)");
     format!(
@@ -28,7 +28,7 @@ fn bounded_sum(dollars: &str, rest: &str, filter: &str) -> String {
 
 /// The columns of a list for the model and the cost of the job in the row.
 pub(crate) fn charge_columns() -> String {
-    let counted = counted_sum("");
+    let counted = sum_counted("");
     format!(
         "(SELECT model FROM ledger WHERE job = jobs.id ORDER BY run DESC LIMIT 1) AS model,
          (SELECT CASE count(*) WHEN 0 THEN NULL ELSE {counted} END FROM ledger
@@ -46,7 +46,7 @@ pub(crate) fn sums(by: SpendBy, condition: &str, tables: &[&str]) -> String {
         SpendBy::Model => "CASE WHEN has_model THEN model END",
         SpendBy::Owner => "owner",
     };
-    let part = |state| bounded_sum("dollars", "rest", &format!("FILTER (WHERE state = '{state}')"));
+    let part = |state| sum_bounded("dollars", "rest", &format!("FILTER (WHERE state = '{state}')"));
     let parts: Vec<String> =
         tables.iter().map(|table| format!("SELECT * FROM {table} WHERE {condition}")).collect();
     format!(
@@ -100,7 +100,7 @@ pub(crate) trait LedgerColumns: Columns {
             ("computed", Some(amount)) => Cost::Computed(amount),
             ("estimate", Some(amount)) => Cost::Estimate(amount),
             ("unknown", None) => Cost::Unknown,
-            _ => return Err(damaged(&job, "amount").into()),
+            _ => return Err(report_damage(&job, "amount").into()),
         };
         let state = ChargeState::parse(&self.text("state")?);
         Ok(LedgerRow {
@@ -111,7 +111,7 @@ pub(crate) trait LedgerColumns: Columns {
             at: self.time("at")?,
             reserved: self.nanos("reserved")?,
             cost,
-            state: state.ok_or_else(|| damaged(&job, "state"))?,
+            state: state.ok_or_else(|| report_damage(&job, "state"))?,
             remote: self.maybe_text("remote")?,
             run_id: self.maybe_text("run_id")?,
             job: job_id(&job)?,

@@ -59,7 +59,7 @@ fn unavailable(why: impl Into<BoxError>) -> StoreError {
 }
 
 /// Copies an error, so that every call of a failed transaction receives one.
-fn copied(error: &StoreError) -> StoreError {
+fn copy_error(error: &StoreError) -> StoreError {
     match error {
         StoreError::Full => StoreError::Full,
         StoreError::Corrupt { at } => StoreError::Corrupt { at: at.clone() },

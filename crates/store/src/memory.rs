@@ -205,7 +205,7 @@ impl Store for MemoryStore {
         let before = record.job.checkpoint.clone();
         let now = self.clock.now();
         rules::settle(&mut record, lease, &settlement, now)?;
-        tables.bound_another_run(&before, &mut record, now);
+        tables.bind_another_run(&before, &mut record, now);
         self.announce(&mut tables, &record);
         Ok(tables.save(seq, record))
     }

@@ -222,7 +222,7 @@ impl PostgresStore {
             sound_for: self
                 .shared
                 .session
-                .recovered_for()
+                .time_since_recovery()
                 .map(|since| since.saturating_sub(self.shared.limits.statement)),
         }
     }

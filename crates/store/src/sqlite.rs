@@ -133,7 +133,7 @@ impl SqliteStore {
         let store = store.into();
         let path = store.path;
         open::make_files(path)?;
-        let mark = Mark::shared(store)?;
+        let mark = Mark::open_shared(store)?;
         // Read before the database: another process may write both in between.
         let marked = mark.read();
         // Recorded before the file is opened, so that a file that replaces it meanwhile is noticed.
@@ -145,7 +145,8 @@ impl SqliteStore {
         mark::refuse_outdated(&connection, marked)?;
         mark::refuse_outdated(&connection, mark.read_second(&connection)?)?;
         transfer::refuse_partial(&connection)?;
-        let reached = mark::reached(&connection)?.ok_or_else(|| unavailable("it has no number"))?;
+        let reached =
+            mark::read_reached(&connection)?.ok_or_else(|| unavailable("it has no number"))?;
         mark.write(reached);
         let mut store = Self::reading(path, file.clone(), clock.clone());
         let (commits, store_number) = (store.commits.clone(), reached.store);
@@ -205,7 +206,7 @@ impl SqliteStore {
     async fn put_words(&self) {
         let until = Instant::now() + WORDS_WAIT;
         while Instant::now() < until {
-            match self.readers.run(search::owed).await {
+            match self.readers.run(search::read_owed).await {
                 Ok(Owed::More) => {}
                 Ok(Owed::Nothing) | Err(_) => return,
             }
@@ -370,7 +371,9 @@ impl Store for SqliteStore {
 
     async fn record_answer(&self, id: &JobId) -> Result<(), StoreError> {
         let id = *id;
-        self.writer()?.run_when(Urgency::InCompany, move |tx| commands::answered(tx, &id)).await
+        self.writer()?
+            .run_when(Urgency::InCompany, move |tx| commands::mark_answered(tx, &id))
+            .await
     }
 
     async fn has_worker(&self, profile: &Profile) -> Result<bool, StoreError> {
@@ -379,7 +382,7 @@ impl Store for SqliteStore {
 
     async fn count_queued(&self, profiles: &[Profile]) -> Result<u64, StoreError> {
         let profiles = profiles.to_vec();
-        self.readers.run(move |connection| reads::queued(connection, &profiles)).await
+        self.readers.run(move |connection| reads::count_queued(connection, &profiles)).await
     }
 
     async fn queue_position(&self, id: &JobId) -> Result<u64, StoreError> {
@@ -491,7 +494,7 @@ impl Store for SqliteStore {
                     {
                         tokio::select! {
                             _ = own.changed() => {}
-                            () = watch.written_after(known) => {
+                            () = watch.was_written_after(known) => {
                                 let soon = Instant::now() + COMMIT_SOON;
                                 let _ = tokio::time::timeout_at(deadline.min(soon), own.changed()).await;
                             }

@@ -5,7 +5,7 @@
 macro_rules! sql {
     ($database:ident :: $file:ident :: $name:ident) => {
         const {
-            $crate::statements::named(
+            $crate::statements::find_named(
                 include_str!(concat!(
                     env!("CARGO_MANIFEST_DIR"),
                     "/src/",
@@ -24,7 +24,7 @@ const MARK: &[u8] = b"-- name: ";
 
 /// Returns the statement of this name in the text of a file.
 #[expect(clippy::panic, reason = "it runs only while the program is compiled")]
-pub(crate) const fn named<'a>(file: &'a str, name: &str) -> &'a str {
+pub(crate) const fn find_named<'a>(file: &'a str, name: &str) -> &'a str {
     let bytes = file.as_bytes();
     let mut at = 0;
     while at < bytes.len() {
@@ -69,7 +69,7 @@ mod tests {
     #[test]
     fn a_statement_ends_where_the_next_begins() {
         let file = "-- name: one\nselect 1\n\n-- name: one_more\n-- Why.\nselect 2,\n  3\n";
-        assert_eq!(named(file, "one"), "select 1");
-        assert_eq!(named(file, "one_more"), "-- Why.\nselect 2,\n  3");
+        assert_eq!(find_named(file, "one"), "select 1");
+        assert_eq!(find_named(file, "one_more"), "-- Why.\nselect 2,\n  3");
     }
 }

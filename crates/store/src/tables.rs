@@ -7,7 +7,7 @@ use outlast_core::rules::{IdentityRecord, KeyRecord};
 use outlast_core::{CallMode, Job, LedgerRow, OwnerId, Record, StoreError, Timestamp, rules};
 
 use crate::columns::{
-    StateColumns, checkpoint_column, identity_life, json, key_life, millis, signed, word,
+    StateColumns, checkpoint_column, identity_life, json, key_life, millis, to_signed, word,
 };
 
 /// A column and its type in PostgreSQL.
@@ -78,7 +78,7 @@ macro_rules! values {
 values! {
     i64, number => Self::Number(Some(number));
     u32, number => Self::Number(Some(number.into()));
-    u64, number => Self::Number(Some(signed(number)));
+    u64, number => Self::Number(Some(to_signed(number)));
     Option<i64>, number => Self::Number(number);
     bool, flag => Self::Flag(flag);
     Timestamp, time => Self::Number(Some(time.as_millis()));
@@ -189,8 +189,8 @@ table! {
         model: text = row.model.as_deref(),
         at: bigint = row.at,
         day: bigint = row.at.day().0,
-        reserved: bigint = row.reserved.map(|nanos| signed(nanos.0)),
-        amount: bigint = row.cost.amount().map(|nanos| signed(nanos.0)),
+        reserved: bigint = row.reserved.map(|nanos| to_signed(nanos.0)),
+        amount: bigint = row.cost.amount().map(|nanos| to_signed(nanos.0)),
         kind: text = row.cost.kind(),
         state: text = row.state.as_str(),
         remote: text = row.remote.as_deref(),

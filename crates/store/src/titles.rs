@@ -10,7 +10,7 @@ use std::ops::Range;
 
 use outlast_core::{Cursor, OwnerId};
 
-use crate::columns::signed;
+use crate::columns::to_signed;
 
 /// The number of jobs of a segment is 2 to this power.
 const SEGMENT_BITS: u32 = 12;
@@ -36,7 +36,7 @@ pub(crate) struct TitleSpans {
 impl TitleSpans {
     /// Searches the segments below `end`, from a cursor on.
     pub(crate) fn new(end: i64, after: Option<Cursor>) -> Self {
-        let before = after.map_or(i64::MAX, |Cursor(seq)| signed(seq));
+        let before = after.map_or(i64::MAX, |Cursor(seq)| to_signed(seq));
         Self { end: end.min(segment_of(before) + 1), together: FIRST_SEGMENTS, before }
     }
 }

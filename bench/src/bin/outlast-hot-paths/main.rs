@@ -13,7 +13,7 @@ use outlast_core::{
     Body, Cost, Inserted, JobId, JobQuery, NewJob, Output, OwnerId, Scope, Settlement, Store,
     Usage, WorkerId,
 };
-use outlast_provider::fuzzing::followed;
+use outlast_provider::fuzzing::follow;
 use outlast_store::SqliteStore;
 use outlast_testkit::clock::ManualClock;
 use outlast_testkit::store_suite::{a_job, an_insert, profiles};
@@ -59,7 +59,7 @@ async fn main() {
             Path::Settle => drop(self::ended(&store).await),
             Path::Read => drop(store.job(&owner(), &ended).await.unwrap().unwrap()),
             Path::List => drop(store.list(&owner(), &newest()).await.unwrap()),
-            Path::Stream => drop(followed(&stream, 16 * 1024).unwrap()),
+            Path::Stream => drop(follow(&stream, 16 * 1024).unwrap()),
         }
     }
     store.close().await;

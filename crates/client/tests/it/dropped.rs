@@ -29,7 +29,7 @@ async fn d10_only_progress_with_this_requests_token_resets_it() {
     let timed_out = timed_out(first.await.unwrap());
     assert_eq!((timed_out.notes, timed_out.elapsed.as_millis()), (0, 300));
     assert_eq!(
-        client.dropped(),
+        client.dropped_messages(),
         DroppedMessages { stray_progress: 4, ..DroppedMessages::default() }
     );
 }
@@ -50,7 +50,7 @@ async fn d10_progress_with_any_value_resets_the_timeout() {
     assert_eq!((timed_out.notes, timed_out.elapsed.as_millis()), (5, 1_300));
     let told: Vec<f64> = told.lock().unwrap().iter().map(|progress| progress.value).collect();
     assert_eq!(told, values);
-    assert_eq!(client.dropped(), DroppedMessages::default());
+    assert_eq!(client.dropped_messages(), DroppedMessages::default());
 }
 
 /// The checklist of timeouts, F: no error, no noise, and the connection keeps working.
@@ -79,7 +79,7 @@ async fn d10_late_messages_are_dropped_and_counted() {
     peer.answer(&asked.id, result("in time")).await;
     assert_eq!(call.await.unwrap().unwrap().text, "in time");
     let dropped = DroppedMessages { stray_progress: 2, stray_answers: 3 };
-    assert_eq!(client.dropped(), dropped);
+    assert_eq!(client.dropped_messages(), dropped);
     assert!(told.lock().unwrap().is_empty(), "late progress is not passed on");
 }
 

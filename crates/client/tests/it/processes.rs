@@ -97,7 +97,7 @@ async fn an_answer_with_a_wrong_id_is_ignored() {
     let client = spawn(Misbehaviour::WrongId).await;
     let called = client.call_tool("slow", json!({}), CallOptions::default().timeout(ms(500))).await;
     timed_out(called);
-    assert_eq!(client.dropped().stray_answers, 1);
+    assert_eq!(client.dropped_messages().stray_answers, 1);
     client.close().await;
 }
 
@@ -131,7 +131,7 @@ async fn a_flood_neither_delays_the_limit_nor_fills_memory() {
     let timed_out = timed_out(called);
     assert_eq!((timed_out.limit, timed_out.notes), (Limit::Idle, 0));
     assert!(began.elapsed() < ms(1_500) + Duration::from_secs(10), "{:?}", began.elapsed());
-    assert!(client.dropped().stray_progress > 1_000, "{:?}", client.dropped());
+    assert!(client.dropped_messages().stray_progress > 1_000, "{:?}", client.dropped_messages());
     let grown = resident().saturating_sub(before);
     assert!(grown < 50 << 20, "grown by {grown} bytes");
     client.close().await;

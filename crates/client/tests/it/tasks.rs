@@ -225,7 +225,7 @@ async fn d13_a_task_that_was_left_running_is_resumed_by_its_id() {
     let calling = client.clone();
     let call = tokio::spawn(async move {
         match calling.start_tool("slow", json!({}), CallOptions::default()).await? {
-            StartedCall::Task(task) => Ok(task.left_running().id().to_owned()),
+            StartedCall::Task(task) => Ok(task.leave_running().id().to_owned()),
             StartedCall::Answered(answer) => panic!("not a task: {answer:?}"),
         }
     });
@@ -254,7 +254,7 @@ async fn d13_a_limit_cancels_a_task_even_if_it_was_left_running() {
     let (client, mut peer) = greeted_stateless().await;
     let options = CallOptions::default().max_total_timeout(ms(3_000)).cancel_on_give_up();
     let resumed = tokio::spawn(async move {
-        client.resume_task("t-1", options).unwrap().left_running().finish().await
+        client.resume_task("t-1", options).unwrap().leave_running().finish().await
     });
     for _ in 0..2 {
         let look = asked_after(&mut peer, "tasks/get").await;

@@ -61,7 +61,7 @@ pub(super) fn failure_with_run(
 }
 
 /// Returns the failure of a send whose outcome is unknown and that a second send under the same key follows.
-pub(super) fn sent_under_its_key(failure: Failure) -> Failure {
+pub(super) fn mark_sent_under_its_key(failure: Failure) -> Failure {
     let message = format!(
         "{}; it may have been accepted, so it is sent again under the same key, for which the provider begins one run",
         failure.message

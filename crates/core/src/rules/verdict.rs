@@ -93,7 +93,7 @@ impl FailedTry<'_> {
         let failure = match (self.semantics.resend, error.kind.is_permanent()) {
             (ResendPolicy::Idempotent, true) => return fail(failure),
             (ResendPolicy::Idempotent, false) => failure,
-            (ResendPolicy::WithKey, false) => failures::sent_under_its_key(failure),
+            (ResendPolicy::WithKey, false) => failures::mark_sent_under_its_key(failure),
             (ResendPolicy::WithKey, true) | (ResendPolicy::Never, _) => {
                 return self.submit_unknown(failure);
             }

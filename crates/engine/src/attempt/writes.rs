@@ -24,7 +24,7 @@ impl Attempt<'_> {
 
     /// Shows the latest progress, if there is some.
     pub(super) async fn note(&self, notes: &mut Notes) -> Result<(), LeaseLost> {
-        let Some(progress) = notes.take(self.lease.held_by_worker()) else { return Ok(()) };
+        let Some(progress) = notes.take(self.lease.count_held()) else { return Ok(()) };
         let noted = self.shared.note(self.lease.lease(), &progress).await;
         self.may_be_lost("progress", noted)
     }

@@ -139,7 +139,7 @@ async fn an_attempt_that_is_over_is_not_assigned_any_more() {
             wakeups.publish(&ended(job(1)));
         }
         wakeups.try_is_over(&job(1));
-        assert_eq!(watcher.ended_or_given_up().await, has_ended);
+        assert_eq!(watcher.wait_for_end_or_release().await, has_ended);
         assert_eq!(watcher.receiver.borrow().given_up, !has_ended);
         drop(watcher);
         assert!(lock(&wakeups.waiting).jobs.is_empty());

@@ -53,7 +53,7 @@ async fn a_job_that_is_due_waits_for_its_turn() {
     bench.quiet().await;
     process.under_way(&bench, 1).await;
     let id = process.start(research()).await;
-    let reading = process.engine.reading(&owner(), &id).await.unwrap().unwrap();
+    let reading = process.engine.read(&owner(), &id).await.unwrap().unwrap();
     assert_eq!(reading.waits, Some(Waits::ForItsTurn { ahead: 0 }));
 }
 
@@ -80,9 +80,9 @@ async fn a_watch_over_a_finished_job_needs_no_place() {
 async fn a_process_leaves_when_it_is_asked_to() {
     let bench = Bench::new();
     let process = bench.process_without_worker().await;
-    assert!(process.engine.leaving().now_or_never().is_none());
+    assert!(process.engine.begin_leaving().now_or_never().is_none());
     process.stop.ask();
-    process.engine.leaving().await;
+    process.engine.begin_leaving().await;
 }
 
 #[tokio::test(start_paused = true)]

@@ -140,7 +140,7 @@ static GIVEN_BACK: Condvar = Condvar::new();
 
 impl Slot {
     fn take(reporter: &Reporter) -> Result<Self, Stopped> {
-        let mut taken = Self::taken();
+        let mut taken = Self::lock_slots();
         while *taken >= AT_ONCE {
             reporter.check()?;
             let waited = GIVEN_BACK.wait_timeout(taken, LOOK);
@@ -150,14 +150,14 @@ impl Slot {
         Ok(Self)
     }
 
-    fn taken() -> MutexGuard<'static, usize> {
+    fn lock_slots() -> MutexGuard<'static, usize> {
         TAKEN.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Drop for Slot {
     fn drop(&mut self) {
-        *Self::taken() -= 1;
+        *Self::lock_slots() -= 1;
         GIVEN_BACK.notify_one();
     }
 }

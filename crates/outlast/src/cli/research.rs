@@ -58,7 +58,7 @@ fn effort() -> impl TypedValueParser<Value = Effort> {
 }
 
 fn providers() -> [PossibleValue; 5] {
-    ResearchProvider::NAMES.map(|name| match VendorName::named(name).map(VendorName::vendor) {
+    ResearchProvider::NAMES.map(|name| match VendorName::from_name(name).map(VendorName::vendor) {
         Some(vendor) => {
             PossibleValue::new(name).help(format!("{}, with {}", vendor.name, vendor.key_variable))
         }

@@ -73,7 +73,7 @@ pub(crate) enum WrapChange {
 
 impl WrapInstallArgs {
     /// Returns the requested change, the client and the server; `None` if a server is to be run.
-    pub(crate) fn asked(&self) -> Option<(WrapChange, &str, &str)> {
+    pub(crate) fn requested_change(&self) -> Option<(WrapChange, &str, &str)> {
         let install = self.install.as_deref().map(|names| (WrapChange::Install, names));
         let uninstall = self.uninstall.as_deref().map(|names| (WrapChange::Uninstall, names));
         match install.or(uninstall)? {

@@ -4,7 +4,7 @@
 const CONTEXT: usize = 3;
 
 /// Returns the diff between two texts; empty if they are equal.
-pub(crate) fn unified(name: &str, before: Option<&str>, after: Option<&str>) -> String {
+pub(crate) fn unified_diff(name: &str, before: Option<&str>, after: Option<&str>) -> String {
     if before == after {
         return String::new();
     }
@@ -58,17 +58,20 @@ mod tests {
         let before = "1\n2\n3\n4\n5\n6\n7\n8\n9\n";
         let after = "1\n2\n3\n4\nnew\n6\n7\n8\n9\n";
         let expected = "--- f\n+++ f\n@@ -2,7 +2,7 @@\n 2\n 3\n 4\n-5\n+new\n 6\n 7\n 8\n";
-        assert_eq!(unified("f", Some(before), Some(after)), expected);
-        assert_eq!(unified("f", Some(before), Some(before)), "");
+        assert_eq!(unified_diff("f", Some(before), Some(after)), expected);
+        assert_eq!(unified_diff("f", Some(before), Some(before)), "");
     }
 
     #[test]
     fn a_new_file_and_a_missing_last_newline_are_said() {
-        assert_eq!(unified("f", None, Some("a\n")), "--- /dev/null\n+++ f\n@@ -0,0 +1,1 @@\n+a\n");
-        let diff = unified("f", Some("{}"), Some("{\n}\n"));
+        assert_eq!(
+            unified_diff("f", None, Some("a\n")),
+            "--- /dev/null\n+++ f\n@@ -0,0 +1,1 @@\n+a\n"
+        );
+        let diff = unified_diff("f", Some("{}"), Some("{\n}\n"));
         assert!(diff.contains("-{}\n\\ No newline at end of file\n+{\n"), "{diff}");
         assert_eq!(
-            unified("f", Some("a\na\n"), Some("a\n")),
+            unified_diff("f", Some("a\na\n"), Some("a\n")),
             "--- f\n+++ f\n@@ -1,2 +1,1 @@\n a\n-a\n"
         );
     }

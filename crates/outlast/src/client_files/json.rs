@@ -92,7 +92,7 @@ pub(crate) fn set(text: &str, path: &[&str], name: &str, field: &Field) -> Resul
         Some(node) if node.to_serde_value() == Some(field.value()) => text.to_owned(),
         Some(node) => {
             let layout = Layout::around(text, &root, span(&node).start);
-            with_value(text, &node, &layout.rendered(field))
+            with_value(text, &node, &layout.render(field))
         }
     })
 }
@@ -146,7 +146,7 @@ pub(crate) fn without_member(text: &str, object: &CstObject, name: &str) -> Opti
 /// comments.
 fn add(text: &str, root: &CstRootNode, object: &CstObject, name: &str, field: &Field) -> String {
     let layout = Layout::inside(text, root, object);
-    let member = format!("{}: {}", Layout::quoted(name), layout.rendered(field));
+    let member = format!("{}: {}", Layout::quote(name), layout.render(field));
     let close = span(&object.clone().into()).end - 1;
     let is_space = |node: &CstNode| node.is_whitespace() || node.is_newline();
     let mut before_close = object.children().into_iter().rev().skip(1);

@@ -60,11 +60,11 @@ impl Layout {
     }
 
     /// Formats a value as text.
-    pub(crate) fn rendered(&self, field: &Field) -> String {
+    pub(crate) fn render(&self, field: &Field) -> String {
         match field {
-            Field::Text(text) => Self::quoted(text),
+            Field::Text(text) => Self::quote(text),
             Field::List(items) => {
-                let items: Vec<String> = items.iter().map(|item| Self::quoted(item)).collect();
+                let items: Vec<String> = items.iter().map(|item| Self::quote(item)).collect();
                 format!("[{}]", items.join(", "))
             }
             Field::Map(members) => self.object(members),
@@ -77,7 +77,7 @@ impl Layout {
         let inner = Self { indent: format!("{indent}{unit}"), ..self.clone() };
         let members: Vec<String> = members
             .iter()
-            .map(|(name, field)| format!("{}: {}", Self::quoted(name), inner.rendered(field)))
+            .map(|(name, field)| format!("{}: {}", Self::quote(name), inner.render(field)))
             .collect();
         if self.is_one_line || members.is_empty() {
             return format!("{{{}}}", members.join(", "));
@@ -87,7 +87,7 @@ impl Layout {
     }
 
     /// Formats a text in quotes.
-    pub(crate) fn quoted(text: &str) -> String {
+    pub(crate) fn quote(text: &str) -> String {
         serde_json::Value::from(text).to_string()
     }
 }

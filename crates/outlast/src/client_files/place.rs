@@ -106,9 +106,9 @@ impl Place {
     }
 
     /// Returns the text with these changes inside the entry.
-    pub(crate) fn changed(&self, text: &str, changes: &[Change]) -> Result<String, Refusal> {
+    pub(crate) fn change(&self, text: &str, changes: &[Change]) -> Result<String, Refusal> {
         if self.is_toml {
-            return toml::changed(text, &self.path, changes);
+            return toml::change(text, &self.path, changes);
         }
         let mut text = text.to_owned();
         for Change { within, name, to } in changes {

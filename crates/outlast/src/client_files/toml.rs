@@ -92,7 +92,7 @@ impl Parts {
 }
 
 /// Returns the text with these changes inside the entry.
-pub(crate) fn changed(text: &str, path: &[String], changes: &[Change]) -> Result<String, Refusal> {
+pub(crate) fn change(text: &str, path: &[String], changes: &[Change]) -> Result<String, Refusal> {
     let Some(span) = span(text, path)? else { return Ok(text.to_owned()) };
     // The lines of one entry are a document by themselves, so no other line goes through the library.
     let lines = &text[span.clone()];

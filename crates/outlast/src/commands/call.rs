@@ -38,7 +38,7 @@ pub(super) async fn run(global: &Global, args: CallArgs) -> CommandResult {
     };
     let mut signals = Signals::listen()?;
     let client = tokio::select! {
-        client = connected(global, &args) => client?,
+        client = connect(global, &args) => client?,
         _ = signals.next() => {
             ui::mark(Mark::Step, "left before the server was reached");
             return Ok(ExitCode::from(INTERRUPTED));
@@ -67,7 +67,7 @@ impl Exchange<'_> {
     async fn list(&mut self) -> CommandResult {
         let options = CallOptions::with_limits(self.limits);
         let tools = tokio::select! {
-            tools = self.client.list_tools(options) => tools.map_err(failed)?,
+            tools = self.client.list_tools(options) => tools.map_err(explain_failure)?,
             _ = self.signals.next() => return Ok(ExitCode::from(INTERRUPTED)),
         };
         if self.args.json {
@@ -98,9 +98,9 @@ impl Exchange<'_> {
             match client.start_tool(tool, arguments, options).await? {
                 StartedCall::Answered(answer) => Ok(answer),
                 StartedCall::Task(task) => {
-                    work.known().task = Some(task.id().to_owned());
+                    work.lock_known().task = Some(task.id().to_owned());
                     // Ctrl-C is not a limit: only the second one cancels a task.
-                    task.left_running().finish().await
+                    task.leave_running().finish().await
                 }
             }
         };
@@ -108,17 +108,17 @@ impl Exchange<'_> {
             answer = calling => Ok(answer),
             asked = self.signals.next() => Err(asked),
         };
-        work.known().bar = None;
+        work.lock_known().bar = None;
         match ended {
             Ok(Ok(answer)) => Ok(show(&answer, args.json)),
             Ok(Err(ClientError::TimedOut(timed_out))) => Err(gave_up(timed_out, &limits, &work)),
-            Ok(Err(error)) => Err(failed(error)),
-            Err(asked) => Ok(self.interrupted(asked, &work).await),
+            Ok(Err(error)) => Err(explain_failure(error)),
+            Err(asked) => Ok(self.interrupt(asked, &work).await),
         }
     }
 
     /// Handles a person who leaves: the job or task continues, unless Ctrl-C is typed a second time.
-    async fn interrupted(&mut self, asked: StopSignal, work: &RemoteWork) -> ExitCode {
+    async fn interrupt(&mut self, asked: StopSignal, work: &RemoteWork) -> ExitCode {
         let goes_on = work.goes_on().unwrap_or_else(|| "the server was notified".to_owned());
         ui::mark(Mark::Step, &format!("left before the answer; {goes_on}"));
         if let (StopSignal::Interrupt, Some(task)) = (asked, work.task()) {
@@ -172,16 +172,16 @@ impl RemoteWork {
         Self { is_outlast, leaves, known: Arc::new(Mutex::new(known)) }
     }
 
-    fn known(&self) -> MutexGuard<'_, KnownWork> {
+    fn lock_known(&self) -> MutexGuard<'_, KnownWork> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn task(&self) -> Option<String> {
-        self.known().task.clone()
+        self.lock_known().task.clone()
     }
 
     fn note(&self, progress: &Progress) {
-        let mut known = self.known();
+        let mut known = self.lock_known();
         let job = progress.meta.as_ref().and_then(|meta| meta["outlast/jobId"].as_str());
         if let Some(job) = job.filter(|_| self.is_outlast) {
             known.job = Some(job.to_owned());
@@ -195,7 +195,7 @@ impl RemoteWork {
     /// Returns the outcome of the work without the caller, and the way back to it: a repeated call attaches to its job,
     /// if the server is an outlast server.
     fn goes_on(&self) -> Option<String> {
-        let known = self.known();
+        let known = self.lock_known();
         let is_task = known.task.is_some();
         let Some(id) = known.task.as_ref().or(known.job.as_ref()) else {
             return self.is_outlast.then(|| "the same call made again picks it up".to_owned());
@@ -278,7 +278,7 @@ fn show_text(answer: &ToolAnswer) {
 }
 
 /// Connects a client to the server that has the tool.
-async fn connected(global: &Global, args: &CallArgs) -> CommandResult<Client> {
+async fn connect(global: &Global, args: &CallArgs) -> CommandResult<Client> {
     // `--timeout` is the idle window of a request. The handshake has its own limit, which only the total one shortens.
     let mut options = ConnectOptions::default();
     if let Some(total) = args.max_total_timeout {
@@ -291,7 +291,7 @@ async fn connected(global: &Global, args: &CallArgs) -> CommandResult<Client> {
         }
         None => Client::spawn(program(global, args)?, options).await,
     };
-    client.map_err(failed)
+    client.map_err(explain_failure)
 }
 
 /// Returns an address with its headers, through the configured proxy.
@@ -301,17 +301,17 @@ pub(super) fn endpoint(
     headers: &[String],
     bearer_env: Option<&str>,
 ) -> CommandResult<Endpoint> {
-    let mut endpoint = Endpoint::new(url).map_err(failed)?;
-    if let Some(proxy) = super::configured(global, &[])?.proxy {
-        endpoint = endpoint.proxy(proxy).map_err(failed)?;
+    let mut endpoint = Endpoint::new(url).map_err(explain_failure)?;
+    if let Some(proxy) = super::load_config(global, &[])?.proxy {
+        endpoint = endpoint.proxy(proxy).map_err(explain_failure)?;
     }
     for header in headers {
         let pair = header.split_once(':').context("a header has no colon");
         let (name, value) = pair.or_usage("write it as 'Name: value'")?;
-        endpoint = endpoint.header(name.trim(), value.trim()).map_err(failed)?;
+        endpoint = endpoint.header(name.trim(), value.trim()).map_err(explain_failure)?;
     }
     match bearer_env {
-        Some(name) => endpoint.bearer(&variable(name)?).map_err(failed),
+        Some(name) => endpoint.bearer(&variable(name)?).map_err(explain_failure),
         None => Ok(endpoint),
     }
 }
@@ -362,7 +362,7 @@ fn whole(percent: f64) -> u64 {
 }
 
 /// Returns the exit code and the next step for a failure.
-fn failed(error: ClientError) -> CommandError {
+fn explain_failure(error: ClientError) -> CommandError {
     let hint = match &error {
         ClientError::TimedOut(_) => return CommandError::timed_out(error),
         ClientError::HandshakeTimedOut { .. } => {

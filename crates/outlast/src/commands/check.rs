@@ -23,7 +23,7 @@ use crate::{ui, wire};
 const MAX_DOCUMENT: usize = 4 << 20;
 
 pub(super) async fn run(global: &Global, args: CheckArgs) -> CommandResult {
-    let config = super::configured(global, &[])?;
+    let config = super::load_config(global, &[])?;
     super::start_quiet_log(global, &config)?;
     let text = read(&args.file)?;
     let fetcher = Fetcher::new(FetchOptions {
@@ -36,7 +36,7 @@ pub(super) async fn run(global: &Global, args: CheckArgs) -> CommandResult {
     let all = check.pending().len();
     let progress = |_: &_, left: usize| {
         if !args.json {
-            ui::waiting(&format!("{} of {all} sources", all - left));
+            ui::print_waiting(&format!("{} of {all} sources", all - left));
         }
     };
     check.run(Arc::new(fetcher), Some(pdf_reader(&config)?), progress).await;

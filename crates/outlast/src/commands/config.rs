@@ -64,11 +64,12 @@ fn path(path: &Path) {
 }
 
 fn show(global: &Global, json: bool) -> CommandResult {
-    let showing = ShownConfig::read(super::flags_of(global, &[])?).map_err(super::misconfigured)?;
+    let showing =
+        ShownConfig::read(super::flags_of(global, &[])?).map_err(super::explain_config_error)?;
     if json {
         ui::json(&as_json(&showing));
     } else if ui::is_terminal() {
-        grouped(&showing);
+        print_by_group(&showing);
     } else {
         let rows = showing.settings.iter().map(|shown| {
             let value = if shown.value.is_empty() { "-" } else { &shown.value };
@@ -83,14 +84,14 @@ fn show(global: &Global, json: bool) -> CommandResult {
         }
     }
     // Printed before the error: a person who looks wants to find the mistake.
-    let config = showing.config.map_err(super::misconfigured)?;
+    let config = showing.config.map_err(super::explain_config_error)?;
     config.warnings.iter().for_each(|warning| ui::remark(&format!("warning: {warning}")));
     DONE
 }
 
 /// Prints the settings table by table, as in the file: three columns would not fit a terminal. Only values other than
 /// the default show their source.
-fn grouped(showing: &ShownConfig) {
+fn print_by_group(showing: &ShownConfig) {
     let mut table = "";
     for shown in &showing.settings {
         let (group, key) = shown.setting.key.split_once('.').unwrap_or(("", shown.setting.key));

@@ -24,13 +24,13 @@ use crate::open_store::OpenStore;
 use crate::ui::{self, Mark};
 
 pub(super) async fn run(global: &Global, command: ConversationsCommand) -> CommandResult {
-    let config = super::configured(global, &[])?;
+    let config = super::load_config(global, &[])?;
     let store = match &command {
         ConversationsCommand::List(_)
         | ConversationsCommand::Show(_)
         | ConversationsCommand::Export(_) => OpenStore::to_read(&config).await?,
         ConversationsCommand::Delete(_) | ConversationsCommand::Prune(_) => {
-            OpenStore::existing(&config).await?
+            OpenStore::open_existing(&config).await?
         }
     };
     with_engine(global, &config, store, Providers::new(), async |session| match command {
@@ -88,9 +88,9 @@ fn summary(conversation: &ConversationSummary) -> Value {
 async fn show(session: &Session<'_>, args: ShowConversationArgs) -> CommandResult {
     let (told, standing) = match find::conversation(session, &args.id).await? {
         FoundConversation::Stored(conversation) => {
-            (Transcript::stored(&conversation), standing(session, &conversation).await?)
+            (Transcript::from_stored(&conversation), read_standing(session, &conversation).await?)
         }
-        FoundConversation::Archived(archived) => (Transcript::archived(&archived), None),
+        FoundConversation::Archived(archived) => (Transcript::from_archived(&archived), None),
     };
     if args.json {
         let mut shown = json!(told);
@@ -105,7 +105,7 @@ async fn show(session: &Session<'_>, args: ShowConversationArgs) -> CommandResul
 }
 
 /// Returns the state of an unfinished question, in the words of every interface (P4).
-async fn standing(
+async fn read_standing(
     session: &Session<'_>,
     conversation: &Conversation,
 ) -> CommandResult<Option<String>> {
@@ -113,8 +113,8 @@ async fn standing(
     if last.state.kind().is_terminal() {
         return Ok(None);
     }
-    let reading = super::jobs::reading(session, &last.id).await?;
-    Ok(reading.map(|reading| reading.standing().to_string()))
+    let reading = super::jobs::read(session, &last.id).await?;
+    Ok(reading.map(|reading| reading.read_standing().to_string()))
 }
 
 /// Prints it for a person.
@@ -148,7 +148,7 @@ async fn export(session: &Session<'_>, args: ExportArgs) -> CommandResult {
     if let Some(path) = &args.output {
         writable(path)?;
     }
-    let told = told(session, &args.id).await?;
+    let told = load_transcript(session, &args.id).await?;
     let text = match args.format {
         ExportFormat::Md => markdown_document(&told),
         ExportFormat::Json => ui::pretty_json(&json!(told)) + "\n",
@@ -165,10 +165,10 @@ async fn export(session: &Session<'_>, args: ExportArgs) -> CommandResult {
     DONE
 }
 
-async fn told(session: &Session<'_>, given: &str) -> CommandResult<Transcript> {
+async fn load_transcript(session: &Session<'_>, given: &str) -> CommandResult<Transcript> {
     Ok(match find::conversation(session, given).await? {
-        FoundConversation::Stored(conversation) => Transcript::stored(&conversation),
-        FoundConversation::Archived(archived) => Transcript::archived(&archived),
+        FoundConversation::Stored(conversation) => Transcript::from_stored(&conversation),
+        FoundConversation::Archived(archived) => Transcript::from_archived(&archived),
     })
 }
 
@@ -210,7 +210,7 @@ async fn delete(session: &Session<'_>, args: DeleteArgs) -> CommandResult {
         if !ui::can_ask() {
             return refuse("there is no terminal to ask whether to delete it", "give --yes");
         }
-        let title = ui::short(&Transcript::stored(&conversation).title, 60);
+        let title = ui::short(&Transcript::from_stored(&conversation).title, 60);
         let question =
             format!("Delete \"{title}\" ({}) for good?", ui::count(turns, "turn", "turns"));
         if !ui::confirm(&question) {

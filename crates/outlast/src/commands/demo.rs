@@ -62,7 +62,7 @@ async fn play(provider: &DemoProvider, folder: &Path) -> CommandResult {
     let answered = format!("(answered in {:.1} ms)", asked.elapsed().as_secs_f64() * 1000.0);
     ui::mark(Mark::Good, &format!("job {job} is durable {}", ui::dim(&answered)));
 
-    let poll = polled(&server, &job, KILL_AT_PERCENT).await?;
+    let poll = poll_to(&server, &job, KILL_AT_PERCENT).await?;
     if !is_unfinished(&poll) {
         return Err(anyhow!("the research ended before the server could be killed: {poll}").into());
     }
@@ -79,7 +79,7 @@ async fn play(provider: &DemoProvider, folder: &Path) -> CommandResult {
     ui::mark(Mark::Again, &format!("server started again {pid}"));
     ui::mark(Mark::Step, &format!("polling the same job {job}"));
 
-    let report = polled(&server, &job, 101).await?;
+    let report = poll_to(&server, &job, 101).await?;
     if report["status"] != "COMPLETED" {
         return Err(anyhow!("the research did not complete: {}", report["error"]).into());
     }
@@ -118,7 +118,7 @@ fn summary(provider: &DemoProvider) -> CommandResult {
 }
 
 /// Polls until the research has ended or reached `percent`, and shows its progress.
-async fn polled(server: &DemoServer, job: &str, percent: u64) -> CommandResult<Value> {
+async fn poll_to(server: &DemoServer, job: &str, percent: u64) -> CommandResult<Value> {
     let mut bar = Bars::one();
     loop {
         let poll = server.call("perplexity_research_poll", json!({ "jobId": job })).await?;

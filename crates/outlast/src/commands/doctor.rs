@@ -16,7 +16,7 @@ use crate::cli::{DoctorArgs, Global};
 use crate::config::{Flags, Places, ShownConfig};
 use crate::error::CommandResult;
 use crate::ui;
-use check::{Check, Verdict, bounded};
+use check::{Check, Verdict, run_bounded};
 
 /// A check and its name.
 type NamedCheck = (&'static str, Check);
@@ -40,7 +40,7 @@ pub(super) async fn run(global: &Global, args: DoctorArgs) -> CommandResult {
         ui::json(&report);
     } else {
         for (name, check) in &checks {
-            ui::finding(check.verdict, name, &check.line, check.fix.as_deref());
+            ui::print_finding(check.verdict, name, &check.line, check.fix.as_deref());
         }
         ui::remark(&summary(&checks, begun.elapsed()));
     }
@@ -56,15 +56,15 @@ async fn checks(flags: Flags) -> (Vec<NamedCheck>, Vec<Value>) {
     let config = showing.ok().and_then(|showing| showing.config.ok());
     let found = Arc::new(OnceLock::new());
     let ([store, worker], [locks], (providers, clock), [ports], [clients, wrapped]) = tokio::join!(
-        bounded(store::inspected(config.as_ref())),
-        bounded(store::locks(config.as_ref())),
+        run_bounded(store::inspect(config.as_ref())),
+        run_bounded(store::locks(config.as_ref())),
         provider::providers_and_clock(config.as_ref()),
-        bounded(local::ports),
-        bounded({
+        run_bounded(local::ports),
+        run_bounded({
             let found = Arc::clone(&found);
             move || {
                 let servers = local::servers(places.as_ref());
-                let checks = [local::clients(places.as_ref()), [local::wrapped(&servers)]];
+                let checks = [local::clients(places.as_ref()), [local::check_wrapped(&servers)]];
                 let _ = found.set(servers);
                 checks.map(|[check]| check)
             }
@@ -79,8 +79,10 @@ async fn checks(flags: Flags) -> (Vec<NamedCheck>, Vec<Value>) {
     });
     let servers = servers.collect();
     let [pdftotext, pandoc] = provider::converters(config.as_ref());
-    let data = config.as_ref().map_or_else(Check::unconfigured, |it| local::data_dir(&it.data_dir));
-    let tools = config.as_ref().map_or_else(Check::unconfigured, |it| local::tools(&it.data_dir));
+    let data =
+        config.as_ref().map_or_else(Check::skip_unconfigured, |it| local::data_dir(&it.data_dir));
+    let tools =
+        config.as_ref().map_or_else(Check::skip_unconfigured, |it| local::tools(&it.data_dir));
     let mut all = vec![("configuration", configuration), ("data", data), ("store", store)];
     all.extend(store::owner(config.as_ref()).map(|owner| ("owner", owner)));
     all.extend([("sqlite", local::sqlite()), ("locks", locks)]);

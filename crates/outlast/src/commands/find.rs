@@ -55,7 +55,7 @@ async fn is_conversation(
     given: &str,
 ) -> CommandResult<Option<CommandError>> {
     let is_prefix = given.len() >= SHORTEST_PREFIX;
-    let found = if is_prefix { starting_with(session, given).await? } else { Vec::new() };
+    let found = if is_prefix { find_by_start(session, given).await? } else { Vec::new() };
     let [id] = found.as_slice() else { return Ok(None) };
     let hint = format!("`outlast conversations show {id}` shows it, with the ids of its jobs");
     Ok(Some(CommandError::failed(format!("`{given}` is a conversation, not a job"), hint)))
@@ -97,7 +97,7 @@ pub(super) async fn conversation(
     if let Some(found) = whole(session, &ConversationId::new(given)).await? {
         return Ok(found);
     }
-    let ids = starting_with(session, given).await?;
+    let ids = find_by_start(session, given).await?;
     let found = match ids.as_slice() {
         [id] => whole(session, id).await?,
         [] => None,
@@ -124,7 +124,7 @@ async fn whole(
 }
 
 /// Returns the ids with this prefix, at most as many as an answer names.
-async fn starting_with(session: &Session<'_>, given: &str) -> CommandResult<Vec<ConversationId>> {
+async fn find_by_start(session: &Session<'_>, given: &str) -> CommandResult<Vec<ConversationId>> {
     let starts = |found: &ConversationSummary| found.id.as_str().starts_with(given);
     let mut ids = conversations(session, Vec::new(), starts).await?;
     ids.truncate(SHOWN);

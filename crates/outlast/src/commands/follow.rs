@@ -30,7 +30,7 @@ pub(super) async fn with_bar(engine: &Engine, job: Job, by: CarriedBy) -> Comman
     let mut bar = Bars::one();
     let mut show = |_, reading: &Reading| {
         if !reading.job.state.kind().is_terminal() {
-            let (percent, words) = standing(reading);
+            let (percent, words) = describe_standing(reading);
             bar.show(0, percent, &words);
         }
     };
@@ -67,7 +67,7 @@ pub(super) async fn follow(
                 continue;
             }
             () = &mut looking, if !carries => continue,
-            () = engine.leaving() => break,
+            () = engine.begin_leaving() => break,
         };
         if carries {
             reading.waits = match reading.job.state {
@@ -90,8 +90,8 @@ pub(super) async fn follow(
 }
 
 /// Returns the state of a job for a progress bar: the percentage, if it is known, and words.
-pub(super) fn standing(reading: &Reading) -> (Option<u64>, String) {
-    let standing = reading.standing();
+pub(super) fn describe_standing(reading: &Reading) -> (Option<u64>, String) {
+    let standing = reading.read_standing();
     match reading.job.state.kind() {
         StateKind::Queued | StateKind::Running => {
             (standing.percent().map(u64::from), standing.words())

@@ -53,7 +53,7 @@ pub(super) fn run(global: &Global, args: InitArgs) -> CommandResult {
             }
             FileChange::Delete => None,
         };
-        ui::raw(diff::unified(&path.display().to_string(), before, after).as_bytes());
+        ui::raw(diff::unified_diff(&path.display().to_string(), before, after).as_bytes());
         if let FileChange::Nothing = step {
             ui::remark("Nothing would change.");
         }
@@ -171,7 +171,8 @@ fn program(global: &Global, library: &[PathBuf]) -> CommandResult<Program> {
     if global.no_mirror {
         args.push("--no-mirror".to_owned());
     }
-    let showing = ShownConfig::read(super::flags_of(global, &[])?).map_err(super::misconfigured)?;
+    let showing =
+        ShownConfig::read(super::flags_of(global, &[])?).map_err(super::explain_config_error)?;
     let (keys, providers) = inherited_providers(&showing);
     let has_provider = showing.config.as_ref().is_ok_and(Config::has_provider);
     let library_given = !library.is_empty();
@@ -188,7 +189,7 @@ fn program(global: &Global, library: &[PathBuf]) -> CommandResult<Program> {
 fn tool_sets(list: &str) -> CommandResult<String> {
     let names = list.split(',').map(str::trim).filter(|name| !name.is_empty());
     let sets: Result<Vec<&str>, _> =
-        names.map(|name| ToolSet::named(name).map(ToolSet::name)).collect();
+        names.map(|name| ToolSet::from_name(name).map(ToolSet::name)).collect();
     let hint = format!("give --tools some of: {}", ToolSet::ALL.map(ToolSet::name).join(", "));
     match sets {
         Ok(sets) if !sets.is_empty() => Ok(sets.join(",")),

@@ -28,12 +28,12 @@ const STOP_WAIT: Duration = Duration::from_secs(4);
 const STOP_LOOK: Duration = Duration::from_millis(50);
 
 pub(super) async fn run(global: &Global, command: JobsCommand) -> CommandResult {
-    let config = super::configured(global, &[])?;
+    let config = super::load_config(global, &[])?;
     let changes =
         matches!(command, JobsCommand::Cancel(_) | JobsCommand::Retry(_) | JobsCommand::Prune(_));
     // Commands that change nothing open the store for writing too: they return the jobs of dead workers to the queue,
     // so that the displayed state of a job is true.
-    let store = match OpenStore::existing(&config).await {
+    let store = match OpenStore::open_existing(&config).await {
         Err(failed) if !changes => OpenStore::to_read(&config).await.map_err(|_| failed)?,
         opened => opened?,
     };
@@ -66,9 +66,9 @@ fn own_or_all(session: &Session<'_>, all: bool) -> Scope {
 
 /// Returns the present state of the job, and the reason why it waits. On a shared database a command is too short-lived
 /// to decide which workers are dead, and only sees that none is alive.
-pub(super) async fn reading(session: &Session<'_>, id: &JobId) -> CommandResult<Option<Reading>> {
+pub(super) async fn read(session: &Session<'_>, id: &JobId) -> CommandResult<Option<Reading>> {
     let engine = &session.engine;
-    let Some(mut reading) = engine.reading(&session.own(), id).await? else { return Ok(None) };
+    let Some(mut reading) = engine.read(&session.own(), id).await? else { return Ok(None) };
     let job = &reading.job;
     if job.state.kind() == StateKind::Running
         && job.new.visibility.goes_through_queue()
@@ -152,17 +152,17 @@ async fn show(session: &Session<'_>, args: JobArgs) -> CommandResult {
     let now = session.engine.now();
     if args.json {
         let mut shown = json::job(&job, now);
-        shown["runs"] = json::runs(&paid_runs(session, &job).await?);
+        shown["runs"] = json::runs(&list_paid_runs(session, &job).await?);
         ui::json(&shown);
     } else {
         let retries = retry::retries_of(session, &job).await?;
-        let waits = reading(session, &job.id).await?.and_then(|reading| reading.waits);
-        show::job(&job, waits, now, &retries, &paid_runs(session, &job).await?);
+        let waits = read(session, &job.id).await?.and_then(|reading| reading.waits);
+        show::job(&job, waits, now, &retries, &list_paid_runs(session, &job).await?);
     }
     DONE
 }
 
-async fn paid_runs(session: &Session<'_>, job: &Job) -> CommandResult<Vec<PaidRun>> {
+async fn list_paid_runs(session: &Session<'_>, job: &Job) -> CommandResult<Vec<PaidRun>> {
     let rows = session.engine.ledger_rows(&Scope::Owner(job.new.owner.clone()), &job.id).await?;
     Ok(PaidRun::all(job, &rows))
 }

@@ -25,7 +25,7 @@ pub(super) enum Carrier {
 }
 
 /// Makes sure that a worker continues this job. A worker that is started gets the same flags, and the same library.
-pub(super) async fn ensured(
+pub(super) async fn ensure(
     session: &Session<'_>,
     library: &[PathBuf],
     job: &Job,
@@ -51,7 +51,7 @@ pub(super) async fn ensured(
 }
 
 /// Informs a person who leaves before the end about the job's future.
-pub(super) fn left(carrier: &Carrier, job: &Job) -> ExitCode {
+pub(super) fn leave(carrier: &Carrier, job: &Job) -> ExitCode {
     let words = match carrier {
         Carrier::ThisProcess => "left before the end",
         Carrier::Present | Carrier::LeftBehind { .. } => "left before the end; the job goes on",

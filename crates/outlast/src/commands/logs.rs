@@ -17,7 +17,7 @@ use crate::ui;
 const LOOK_AGAIN: Duration = Duration::from_millis(250);
 
 pub(super) async fn run(global: &Global, args: LogsArgs) -> CommandResult {
-    let config = super::configured(global, &[])?;
+    let config = super::load_config(global, &[])?;
     let path = log::path(&config.data_dir);
     let mut lines = Vec::new();
     // A log that was started again continues the previous one.

@@ -12,7 +12,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::ui;
 
-/// The first argument of [`limited`].
+/// The first argument of [`run_limited`].
 pub(crate) const LIMITED: &str = "limited";
 /// The exit code when it could not become the program.
 const CANNOT_LIMIT: u8 = 126;
@@ -21,8 +21,8 @@ const CANNOT_LIMIT: u8 = 126;
 pub(crate) fn run(arguments: impl IntoIterator<Item = OsString>) -> Option<ExitCode> {
     let mut arguments = arguments.into_iter().skip(1);
     match arguments.next()?.to_str()? {
-        "launch" => launched(arguments),
-        LIMITED => limited(arguments),
+        "launch" => run_launch(arguments),
+        LIMITED => run_limited(arguments),
         _ => None,
     }
 }
@@ -34,7 +34,7 @@ pub(super) fn guard() -> ExitCode {
 }
 
 /// `outlast launch SCRATCH FILE NAME [ARGUMENT...]`: becomes the command of a workflow when it gets the signal to.
-fn launched(mut arguments: impl Iterator<Item = OsString>) -> Option<ExitCode> {
+fn run_launch(mut arguments: impl Iterator<Item = OsString>) -> Option<ExitCode> {
     let (scratch, program) = (arguments.next()?.into(), arguments.next()?.into());
     let name = arguments.next()?;
     let launched = Launched { scratch, program, name, arguments: arguments.collect() };
@@ -49,7 +49,7 @@ fn launched(mut arguments: impl Iterator<Item = OsString>) -> Option<ExitCode> {
 
 /// `outlast limited BYTES SECONDS PROGRAM [ARGUMENT...]`: limits its own memory and processor time and becomes a converter
 /// of the library.
-fn limited(mut arguments: impl Iterator<Item = OsString>) -> Option<ExitCode> {
+fn run_limited(mut arguments: impl Iterator<Item = OsString>) -> Option<ExitCode> {
     let mut number = || arguments.next()?.to_str()?.parse::<u64>().ok();
     let (bytes, seconds) = (number()?, number()?);
     let program = arguments.next()?;

@@ -29,7 +29,7 @@ const MAX_QUESTION_CHARS: usize = 10_000;
 pub(super) async fn run(global: &Global, args: ResearchArgs) -> CommandResult {
     let question = question(&args.question)?;
     check(&question, &args)?;
-    let config = super::configured(global, &[])?;
+    let config = super::load_config(global, &[])?;
     super::start_quiet_log(global, &config)?;
     start::check_detach(args.detach, &config)?;
     start::check_notify(args.notify, &config)?;
@@ -46,7 +46,7 @@ pub(super) async fn run(global: &Global, args: ResearchArgs) -> CommandResult {
         }
         outlast_engine::spawn(stop_on_signals(session.stop.clone())?);
         let mirror_task = MirrorTask::spawn(session.mirror.as_ref());
-        let done = attended(session, job, &args).await;
+        let done = attend(session, job, &args).await;
         mirror_task.finish().await;
         done
     })
@@ -78,7 +78,7 @@ fn question(words: &[String]) -> CommandResult<String> {
     if words != ["-"] {
         return Ok(words.join(" ").trim().to_owned());
     }
-    ui::waiting("Type the question, then Ctrl-D.");
+    ui::print_waiting("Type the question, then Ctrl-D.");
     let mut question = String::new();
     let most = 4 * MAX_QUESTION_CHARS as u64 + 1024;
     let read = std::io::stdin().take(most).read_to_string(&mut question);
@@ -110,7 +110,7 @@ pub(super) fn writable(path: &Path) -> CommandResult<()> {
 }
 
 /// Starts the job, runs it in this process, and shows its result.
-async fn attended(session: &Session<'_>, job: NewJob, args: &ResearchArgs) -> CommandResult {
+async fn attend(session: &Session<'_>, job: NewJob, args: &ResearchArgs) -> CommandResult {
     let Session { engine, stop, .. } = session;
     let worker = outlast_engine::spawn(Worker::new(engine, Takes::HeldCallsOnly).run(Until::Asked));
     let job = match start::start(engine, job).await {
@@ -124,13 +124,13 @@ async fn attended(session: &Session<'_>, job: NewJob, args: &ResearchArgs) -> Co
     // The worker may have finished after the last reading.
     let job = engine.job(&session.own(), &job.id).await?.unwrap_or(job);
     if job.state.kind().is_terminal() {
-        return ended(engine, args, &job);
+        return report_end(engine, args, &job);
     }
-    let carrier = left_worker::ensured(session, &args.library, &job).await?;
-    Ok(left_worker::left(&carrier, &job))
+    let carrier = left_worker::ensure(session, &args.library, &job).await?;
+    Ok(left_worker::leave(&carrier, &job))
 }
 
-fn ended(engine: &Engine, args: &ResearchArgs, job: &Job) -> CommandResult {
+fn report_end(engine: &Engine, args: &ResearchArgs, job: &Job) -> CommandResult {
     if args.json {
         ui::json(&json::job(job, engine.now()));
     }

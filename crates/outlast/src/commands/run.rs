@@ -27,7 +27,7 @@ use crate::ui::{self, Mark};
 use crate::wire::{Profiled, research_providers, workflow_providers};
 
 pub(super) async fn run(global: &Global, args: RunArgs) -> CommandResult {
-    let config = super::configured(global, &[])?;
+    let config = super::load_config(global, &[])?;
     super::start_quiet_log(global, &config)?;
     start::check_detach(args.detach, &config)?;
     let research = research_providers(&config)?;
@@ -43,7 +43,7 @@ pub(super) async fn run(global: &Global, args: RunArgs) -> CommandResult {
             return start::detach(session, &[], &job, args.json).await;
         }
         outlast_engine::spawn(stop_on_signals(session.stop.clone())?);
-        attended(session, job, &args).await
+        attend(session, job, &args).await
     })
     .await
 }
@@ -91,9 +91,9 @@ async fn check_input(session: &Session<'_>, args: &RunArgs, job: &NewJob) -> Com
 }
 
 /// Follows the job while a worker runs it, and shows its result.
-async fn attended(session: &Session<'_>, job: Job, args: &RunArgs) -> CommandResult {
+async fn attend(session: &Session<'_>, job: Job, args: &RunArgs) -> CommandResult {
     let Session { engine, stop, .. } = session;
-    let carrier = left_worker::ensured(session, &[], &job).await?;
+    let carrier = left_worker::ensure(session, &[], &job).await?;
     let own_worker = matches!(carrier, Carrier::ThisProcess)
         .then(|| outlast_engine::spawn(Worker::new(engine, Takes::TheQueue).run(Until::Asked)));
     let job = follow::with_bar(engine, job, CarriedBy::Workers).await;
@@ -103,12 +103,12 @@ async fn attended(session: &Session<'_>, job: Job, args: &RunArgs) -> CommandRes
     }
     let job = job?;
     if job.state.kind().is_terminal() {
-        return ended(engine, args, &job);
+        return report_end(engine, args, &job);
     }
-    Ok(left_worker::left(&carrier, &job))
+    Ok(left_worker::leave(&carrier, &job))
 }
 
-fn ended(engine: &Engine, args: &RunArgs, job: &Job) -> CommandResult {
+fn report_end(engine: &Engine, args: &RunArgs, job: &Job) -> CommandResult {
     if args.json {
         ui::json(&json::job(job, engine.now()));
     }

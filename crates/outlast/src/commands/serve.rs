@@ -34,7 +34,7 @@ use crate::wire::{research_providers_of_server, workflow_providers};
 use http::raise_open_files;
 
 use super::signals::drain_on_signals;
-use super::{FlagValue, configured};
+use super::{FlagValue, load_config};
 
 /// The time that the worker may take to release its jobs.
 const LEAVING: Duration = Duration::from_secs(2);
@@ -50,7 +50,7 @@ pub(super) async fn run(global: &Global, args: ServeArgs) -> CommandResult {
         (settings::SERVER_LONG_POLL_TIMEOUT, "--poll-timeout", args.poll_timeout.clone()),
         (settings::SERVER_DETACH, "--no-detach", args.no_detach.then(|| "false".to_owned())),
     ];
-    let mut config = configured(global, &flags)?;
+    let mut config = load_config(global, &flags)?;
     let own_jobs = Arc::new(OwnJobs::default());
     super::start_server_log(global, &config, &own_jobs)?;
     data_dir::check(&config.data_dir)?;
@@ -129,14 +129,14 @@ pub(super) async fn run(global: &Global, args: ServeArgs) -> CommandResult {
     outlast_engine::spawn(drain_on_signals(stop.clone(), config.drain_timeout)?);
 
     match &http {
-        None if std::io::stdin().is_terminal() => ui::waiting(
+        None if std::io::stdin().is_terminal() => ui::print_waiting(
             "Waiting for an MCP client on standard input, which is this terminal; `outlast init --help` sets a \
              client up to start this program itself. Ctrl-C ends it.",
         ),
         None => {}
         Some((listener, _)) => {
             if let Ok(address) = listener.local_addr() {
-                ui::waiting(&format!(
+                ui::print_waiting(&format!(
                     "Waiting for MCP clients at http://{address}/mcp. Ctrl-C ends it."
                 ));
             }
@@ -146,7 +146,7 @@ pub(super) async fn run(global: &Global, args: ServeArgs) -> CommandResult {
     // Over HTTP the caller may be on another machine.
     let wait = if http.is_none() { wait_command(&config) } else { None };
     let face = Face { page, wait, ..Face::new(config.owner.clone(), engine, sets) };
-    let server = Server::new(face).counted(metrics);
+    let server = Server::new(face).with_metrics(metrics);
     let served = match http {
         None => {
             let max_unanswered = args.max_unanswered.unwrap_or(MAX_UNANSWERED);
@@ -196,7 +196,7 @@ fn workers(
         return None;
     }
     let again = global.clone();
-    Workers::new(global, config, &[], Box::new(move || configured(&again, &flags)))
+    Workers::new(global, config, &[], Box::new(move || load_config(&again, &flags)))
 }
 
 /// Returns the address of the page: as configured, otherwise at this server if it listens only to this machine.

@@ -14,7 +14,7 @@ use crate::ui::{self, Cell};
 const DAYS: i64 = 30;
 
 pub(super) async fn run(global: &Global, args: SpendArgs) -> CommandResult {
-    let config = super::configured(global, &[])?;
+    let config = super::load_config(global, &[])?;
     let store = OpenStore::to_read(&config).await?;
     with_engine(global, &config, store, Providers::new(), async |session| {
         let until = session.engine.now().day();

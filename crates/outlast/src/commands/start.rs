@@ -33,7 +33,7 @@ pub(super) fn check_notify(notify: bool, config: &Config) -> CommandResult<()> {
 
 /// Starts a job.
 pub(super) async fn start(engine: &Engine, job: NewJob) -> CommandResult<Job> {
-    let job = engine.start(job, None).await.map_err(refused)?.job;
+    let job = engine.start(job, None).await.map_err(explain_refusal)?.job;
     if let Some(note) = engine.expects(&job.new.profile, &job.new.request).budget_note {
         ui::remark(&note);
     }
@@ -49,7 +49,7 @@ pub(super) async fn detach(
 ) -> CommandResult {
     // Printed first, so that the id is known whatever follows.
     print(&session.engine, job, as_json);
-    let carrier = left_worker::ensured(session, library, job).await?;
+    let carrier = left_worker::ensure(session, library, job).await?;
     ui::mark(Mark::Good, "started");
     left_worker::tell(&carrier, job);
     DONE
@@ -64,7 +64,7 @@ pub(super) fn print(engine: &Engine, job: &Job, as_json: bool) {
 }
 
 /// Returns the error for a job that was not accepted, with a next step.
-pub(super) fn refused(error: StoreError) -> CommandError {
+pub(super) fn explain_refusal(error: StoreError) -> CommandError {
     let hint = match &error {
         StoreError::ConversationBusy(job) => {
             format!("`outlast jobs wait {job}` waits until it has ended")

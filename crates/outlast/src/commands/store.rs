@@ -17,7 +17,7 @@ use crate::open_store::{Backend, OpenStore, unusable};
 use crate::ui;
 
 pub(super) async fn run(global: &Global, command: StoreCommand) -> CommandResult {
-    let config = super::configured(global, &[])?;
+    let config = super::load_config(global, &[])?;
     super::start_quiet_log(global, &config)?;
     match command {
         StoreCommand::Backup(args) => backup(&config, args).await,
@@ -32,8 +32,8 @@ async fn backup(config: &Config, args: BackupArgs) -> CommandResult {
     match &config.store {
         StoreUrl::Sqlite(_) => {}
         StoreUrl::Postgres(address) => {
-            let file = quoted(&args.file.display().to_string());
-            let address = quoted(&address.without_password());
+            let file = quote(&args.file.display().to_string());
+            let address = quote(&address.without_password());
             let hint = format!("pg_dump --format=custom --file={file} {address}");
             return refuse("PostgreSQL's own programs back up a database", hint);
         }
@@ -63,7 +63,7 @@ fn backup_hint(file: &Path) -> String {
             "name a file that does not exist yet; a backup replaces none".to_owned()
         }
         Some(folder) if !folder.is_dir() => {
-            format!("make the folder first: mkdir -p {}", quoted(&folder.display().to_string()))
+            format!("make the folder first: mkdir -p {}", quote(&folder.display().to_string()))
         }
         _ => "name a file in a folder that you can write to and that has room".to_owned(),
     }
@@ -136,7 +136,7 @@ fn no_store(url: &StoreUrl) -> CommandError {
 }
 
 /// Quotes a word of a command line so that a shell leaves it unchanged.
-fn quoted(word: &str) -> String {
+fn quote(word: &str) -> String {
     let is_plain = |sign: char| sign.is_ascii_alphanumeric() || "/._-:@%,=+".contains(sign);
     match word.chars().all(is_plain) {
         true => word.to_owned(),

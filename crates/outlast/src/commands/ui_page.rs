@@ -43,7 +43,7 @@ const OLD_FILE: Duration = Duration::from_secs(120);
 const SESSION_IDLE: Duration = Duration::from_secs(60);
 
 pub(super) async fn run(global: &Global, no_open: bool, all: bool) -> CommandResult {
-    let config = super::configured(global, &[])?;
+    let config = super::load_config(global, &[])?;
     super::start_quiet_log(global, &config)?;
     let providers = research_providers(&config)?;
     let profiles: Vec<Profile> = providers.iter().map(|(profile, _)| profile.clone()).collect();
@@ -57,7 +57,7 @@ pub(super) async fn run(global: &Global, no_open: bool, all: bool) -> CommandRes
         let mut secret = [0; 32];
         getrandom::fill(&mut secret).map_err(std::io::Error::other).context("make a link")?;
         let (entry, code) = PageEntry::new(config.owner.clone(), &secret);
-        let spent = entry.spent();
+        let spent = entry.sum_spend();
         let (carry, started) = unbounded_channel();
         let carry = Arc::new(move |job: Job| -> futures_util::future::BoxFuture<'static, ()> {
             // Fails only after the page has ended.
@@ -89,7 +89,9 @@ pub(super) async fn run(global: &Global, no_open: bool, all: bool) -> CommandRes
             .then(|| outlast_engine::spawn(Worker::new(engine, Takes::TheQueue).run(Until::Asked)));
         let link = format!("http://{address}/ui/enter?code={code}");
         ui::line(&link);
-        ui::waiting("The link is good once and for a minute. Ctrl-C ends the page; jobs go on.");
+        ui::print_waiting(
+            "The link is good once and for a minute. Ctrl-C ends the page; jobs go on.",
+        );
         let data_dir = config.data_dir.clone();
         let opened = async move {
             // Kept until the browser was redirected or the link is worthless.
@@ -133,7 +135,7 @@ pub(super) fn page_options(config: &Config, profiles: &[Profile], carry: Carry) 
 /// Makes sure that a worker continues each job that the page starts, for as long as the page is served.
 async fn keep_carried(session: &Session<'_>, mut started: UnboundedReceiver<Job>) {
     while let Some(job) = started.recv().await {
-        if let Err(failed) = left_worker::ensured(session, &[], &job).await {
+        if let Err(failed) = left_worker::ensure(session, &[], &job).await {
             // The job stays, and its page says that no worker fits it.
             ui::error(&failed);
         }

@@ -11,7 +11,7 @@ use outlast_engine::{Dispatch, Options, Shutdown, Takes, Until, Worker};
 use outlast_server::{Face, Metrics, Server, serve_http};
 use outlast_store::Judgement;
 
-use super::configured;
+use super::load_config;
 use super::serve;
 use super::signals::drain_on_signals;
 use crate::cli::{Global, WorkerArgs, WorkerCommand};
@@ -36,7 +36,7 @@ pub(super) async fn run(global: &Global, args: WorkerArgs) -> CommandResult {
     }
     let concurrency = args.concurrency.map(|n| n.to_string());
     let flags = [(settings::SERVER_CONCURRENCY, "--concurrency", concurrency)];
-    let config = configured(global, &flags)?;
+    let config = load_config(global, &flags)?;
     let identity = args.detached.as_ref().map(|_| Identity::of(&config, &args.library));
     let relay = match &identity {
         Some(identity) => start_detached(global, &config, &args, identity)?,
@@ -69,7 +69,7 @@ pub(super) async fn run(global: &Global, args: WorkerArgs) -> CommandResult {
     let store = opened.await?;
     let observers = store.observers(&metrics, folder.clone(), own);
     let again = global.clone();
-    let reload = Box::new(move || configured(&again, &flags));
+    let reload = Box::new(move || load_config(&again, &flags));
     let workers = Workers::new(global, &config, &args.library, reload);
     // A detached worker ends when its configuration has changed, and itself leaves the waiting jobs to the next one.
     let (detached_workers, workers) = match identity {
@@ -92,7 +92,7 @@ pub(super) async fn run(global: &Global, args: WorkerArgs) -> CommandResult {
     outlast_engine::spawn(drain_on_signals(stop.clone(), config.drain_timeout)?);
     let serving = http.map(|(listener, http)| {
         let face = Face::new(config.owner.clone(), engine.clone(), Vec::new());
-        let server = Server::new(face).counted(metrics);
+        let server = Server::new(face).with_metrics(metrics);
         outlast_engine::spawn(serve_http(server, http, listener, stop.clone()))
     });
     let worked = match &identity {
@@ -101,7 +101,7 @@ pub(super) async fn run(global: &Global, args: WorkerArgs) -> CommandResult {
             detached::worker::work(&engine, &config, identity, &profiles, workers, &stop).await
         }
         None => {
-            ui::waiting(match args.until_idle {
+            ui::print_waiting(match args.until_idle {
                 true => "Working until no job is left. Ctrl-C gives the jobs back and ends it.",
                 false => "Waiting for jobs in the store. Ctrl-C gives them back and ends it.",
             });

@@ -40,14 +40,14 @@ pub(super) async fn run(global: &Global, args: WrapArgs) -> CommandResult {
     if args.keeper {
         return keep(global, args).await;
     }
-    if args.install.asked().is_some() {
+    if args.install.requested_change().is_some() {
         return wrap_install::run(global, args.install);
     }
     if args.program.is_empty() && !has_address(&args) {
         let hint = "give its command after `--`: `outlast wrap -- CMD...`";
         return refuse("no server is given", hint);
     }
-    let config = super::configured(global, &[])?;
+    let config = super::load_config(global, &[])?;
     check_owner(&config)?;
     data_dir::prepare(&config.data_dir)?;
     // The host process could report it to nobody.
@@ -69,7 +69,7 @@ pub(super) async fn run(global: &Global, args: WrapArgs) -> CommandResult {
         data_dir: config.data_dir.clone(),
         program: own_program()?,
         arguments: host_arguments(global, &args),
-        first_arguments: armed(args.kill_at),
+        first_arguments: arm(args.kill_at),
         open_log,
     };
     let code = front::run(options).await.context("keep the server in its own process")?;
@@ -148,7 +148,7 @@ fn host_arguments(global: &Global, args: &WrapArgs) -> Vec<OsString> {
 }
 
 /// Returns the arguments for the first host process only.
-fn armed(point: Option<KillPoint>) -> Vec<OsString> {
+fn arm(point: Option<KillPoint>) -> Vec<OsString> {
     let name = point.and_then(|point| Some(point.to_possible_value()?.get_name().to_owned()));
     name.into_iter().flat_map(|name| ["--kill-at".into(), name.into()]).collect()
 }
@@ -223,7 +223,7 @@ async fn try_to_end_left_calls(session: &Session<'_>) -> Result<(), String> {
 
 /// Reads the configuration of a host process.
 fn host_config(global: &Global) -> CommandResult<Config> {
-    let mut config = super::configured(global, &[])?;
+    let mut config = super::load_config(global, &[])?;
     // A wrapped call is not a turn of a conversation.
     config.conversation_logs = None;
     Ok(config)

@@ -22,11 +22,11 @@ use crate::error::{CommandError, CommandResult, DONE, OrUsage as _, refuse};
 use crate::installed::Installed;
 use crate::ui::{self, Mark};
 use record::{Record, Replaced};
-use server::{Server, Wrapper, unwrapped};
+use server::{Server, Wrapper, unwrap_entry};
 
 /// Runs `outlast wrap --install CLIENT SERVER` or `--uninstall CLIENT SERVER`; with --dry-run the change is only shown.
 pub(super) fn run(global: &Global, args: WrapInstallArgs) -> CommandResult {
-    let Some((change, client, server)) = args.asked() else {
+    let Some((change, client, server)) = args.requested_change() else {
         return refuse("no client and no server are named", "see `outlast wrap --help`");
     };
     let client = known_client(client)?;
@@ -125,7 +125,7 @@ impl Job<'_> {
         args.extend(passed_on(global)?);
         let wrapper = Wrapper { client: self.client, program: &program, args: &args };
         let changes = wrapper.put_before(read, entry);
-        let after = self.or_refused(place.changed(self.text(), &changes))?;
+        let after = self.or_refused(place.change(self.text(), &changes))?;
         if self.show(&after) {
             return DONE;
         }
@@ -183,8 +183,8 @@ impl Job<'_> {
             }
             None => {
                 let was = known.as_ref().and_then(|known| place.meaning(&known.was).ok());
-                let changes = unwrapped(self.client, behind, entry, was.as_ref());
-                let after = self.or_refused(place.changed(self.text(), &changes))?;
+                let changes = unwrap_entry(self.client, behind, entry, was.as_ref());
+                let after = self.or_refused(place.change(self.text(), &changes))?;
                 let why = match known {
                     Some(_) => {
                         "The entry was changed since the install: that stays, and wrap is gone from it."
@@ -225,7 +225,7 @@ impl Job<'_> {
     fn show(&self, after: &str) -> bool {
         if self.is_trial {
             let name = self.document.path.display().to_string();
-            ui::raw(diff::unified(&name, Some(self.text()), Some(after)).as_bytes());
+            ui::raw(diff::unified_diff(&name, Some(self.text()), Some(after)).as_bytes());
         }
         self.is_trial
     }

@@ -48,14 +48,14 @@ impl ConfigFile {
                 continue;
             }
             let toml::Value::Table(mut entries) = entries else {
-                return Err(unknown_key(path, text, &section));
+                return Err(explain_unknown_key(path, text, &section));
             };
             if section == "wrap" {
                 // The names of tools are not settings: `Definitions` has them.
                 entries.remove("tools");
             }
             insert_settings(&section, entries, &mut values)
-                .map_err(|key| unknown_key(path, text, &key))?;
+                .map_err(|key| explain_unknown_key(path, text, &key))?;
         }
         let mut renamed = Vec::new();
         for (old, new) in RENAMED {
@@ -103,7 +103,7 @@ fn is_known(key: &str) -> bool {
     settings::find(key).is_some() || RENAMED.iter().any(|(old, _)| *old == key)
 }
 
-fn unknown_key(path: &Path, text: &str, key: &str) -> ConfigError {
+fn explain_unknown_key(path: &Path, text: &str, key: &str) -> ConfigError {
     let line = line_of(text, key).unwrap_or(1);
     ConfigError::UnknownKey {
         path: path.to_owned(),

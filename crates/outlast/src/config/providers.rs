@@ -62,7 +62,7 @@ impl VendorName {
     const ALL: [Self; 4] = [Self::Perplexity, Self::OpenAi, Self::Anthropic, Self::Gemini];
 
     /// Returns the vendor with this name.
-    pub(crate) fn named(name: &str) -> Option<Self> {
+    pub(crate) fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|vendor| vendor.as_str() == name)
     }
 
@@ -175,7 +175,7 @@ impl Layers {
         }
         let mut providers = Vec::new();
         for name in self.provider_names()? {
-            providers.push(match VendorName::named(name) {
+            providers.push(match VendorName::from_name(name) {
                 Some(vendor) => ResearchProvider::Vendor(self.vendor(vendor, timeout)?),
                 None => ResearchProvider::Library,
             });

@@ -40,7 +40,7 @@ impl ShownConfig {
         let config = Config::from_layers(layers);
         let settings = settings::SETTINGS.iter().map(|setting| {
             let found = layers.find(setting);
-            let derived = config.as_ref().ok().and_then(|config| derived(config, setting));
+            let derived = config.as_ref().ok().and_then(|config| derive(config, setting));
             let value = match (found.text.is_empty(), derived) {
                 (true, Some(derived)) => derived,
                 _ => presentable(setting, &found.text),
@@ -60,7 +60,7 @@ impl ShownConfig {
 }
 
 /// Returns the value of a setting that is not set and whose default depends on other settings.
-fn derived(config: &Config, setting: &Setting) -> Option<String> {
+fn derive(config: &Config, setting: &Setting) -> Option<String> {
     match setting {
         settings::STORE_URL => Some(match &config.store {
             StoreUrl::Sqlite(path) => format!("sqlite:{}", path.display()),
@@ -70,16 +70,16 @@ fn derived(config: &Config, setting: &Setting) -> Option<String> {
         settings::STORE_CONVERSATION_LOGS_DIR => {
             config.conversation_logs.as_ref().map(|dir| dir.display().to_string())
         }
-        settings::SERVER_TOOLS => Some(joined(config.tools.iter().map(|set| set.name()))),
+        settings::SERVER_TOOLS => Some(join_names(config.tools.iter().map(|set| set.name()))),
         settings::SERVER_PROVIDERS => {
-            Some(joined(config.providers.iter().map(ResearchProvider::name)))
+            Some(join_names(config.providers.iter().map(ResearchProvider::name)))
         }
         settings::SERVER_LOG => Some(config.log.clone()),
         _ => None,
     }
 }
 
-fn joined<'a>(names: impl Iterator<Item = &'a str>) -> String {
+fn join_names<'a>(names: impl Iterator<Item = &'a str>) -> String {
     names.collect::<Vec<_>>().join(",")
 }
 

@@ -247,7 +247,9 @@ impl Layers {
         }
         let allowed = ToolSet::ALL.map(ToolSet::name).join(", ");
         let mut sets = Vec::new();
-        for set in self.list(settings::SERVER_TOOLS, &allowed, |name| ToolSet::named(name).ok())? {
+        for set in
+            self.list(settings::SERVER_TOOLS, &allowed, |name| ToolSet::from_name(name).ok())?
+        {
             if !sets.contains(&set) {
                 sets.push(set);
             }

@@ -67,7 +67,7 @@ impl Drop for InfoFile {
 }
 
 /// Returns the running workers of a store. Removes the files of killed ones.
-pub(crate) fn living(folder: &SocketFolder) -> Vec<WorkerInfo> {
+pub(crate) fn list_living(folder: &SocketFolder) -> Vec<WorkerInfo> {
     let mut living = Vec::new();
     for name in folder.names().filter(|name| name.starts_with(WORKER_PREFIX)) {
         let path = folder.beside(&name, SUFFIX);

@@ -49,12 +49,12 @@ impl OwnJobs {
             && event.fields().field("job.id").is_some()
     }
 
-    fn known(&self) -> MutexGuard<'_, Known> {
+    fn lock_known(&self) -> MutexGuard<'_, Known> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn add(&self, job: JobId) {
-        let mut known = self.known();
+        let mut known = self.lock_known();
         if known.jobs.insert(job) {
             known.order.push_back(job);
         }
@@ -75,7 +75,7 @@ impl OwnJobs {
     /// Handles a message of a worker, if it contains log lines.
     pub(crate) fn take(&self, datagram: &[u8]) {
         let Some(relayed) = Relayed::parse(datagram) else { return };
-        let mut known = self.known();
+        let mut known = self.lock_known();
         match relayed {
             Relayed::Line { level, target, job, line } if known.jobs.contains(&job) => {
                 logging::write_relayed(level, target, line);

@@ -52,7 +52,7 @@ pub(crate) async fn work(
     let worker = Worker::new(engine, Takes::TheQueue).while_current(move || asked.is_current());
     let mut worker = outlast_engine::spawn(worker.run(Until::IdleFor(config.worker_idle)));
     // A process that gets the answer may report to a caller that a worker is there, and reads that from the store.
-    registered(engine, profiles).await;
+    register(engine, profiles).await;
     let info = InfoFile::write(&folder, identity, config, engine.now());
     if let Err(error) = &info {
         tracing::warn!(%error, "`outlast worker list` does not show this worker");
@@ -164,7 +164,7 @@ fn which_file(path: &Path) -> Option<(u64, u64)> {
 }
 
 /// Waits until the store knows this worker.
-async fn registered(engine: &Engine, profiles: &[Profile]) {
+async fn register(engine: &Engine, profiles: &[Profile]) {
     let Some(profile) = profiles.first() else { return };
     let deadline = Instant::now() + MAX_REGISTRATION;
     while Instant::now() < deadline {

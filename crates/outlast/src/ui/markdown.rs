@@ -5,11 +5,11 @@ use anstyle::Style;
 use outlast_core::{address_line, visible};
 use pulldown_cmark::{Event, HeadingLevel, Options, Parser, Tag, TagEnd};
 
-use super::wrap::{width, wrapped, wrapped_behind};
+use super::wrap::{width, wrap, wrap_behind};
 use super::{BOLD, CYAN, DIM};
 
 /// Formats the report for this number of columns. Output without colour loses the colour sequences.
-pub(super) fn rendered(markdown: &str, columns: usize) -> String {
+pub(super) fn render(markdown: &str, columns: usize) -> String {
     let mut page = RenderedReport { columns: columns.max(20), ..RenderedReport::default() };
     for event in Parser::new_ext(markdown, Options::ENABLE_TABLES) {
         page.take(event);
@@ -188,7 +188,7 @@ impl RenderedReport {
             None => rest.clone(),
         };
         let lines = block.trim_end().replace('\n', &format!("\n{rest}"));
-        self.out.push_str(&wrapped_behind(&rest, &format!("{first}{lines}"), self.columns));
+        self.out.push_str(&wrap_behind(&rest, &format!("{first}{lines}"), self.columns));
         self.out.push('\n');
     }
 
@@ -229,7 +229,7 @@ impl RenderedReport {
             }
             for (head, cell) in heads.iter().zip(row) {
                 let line = format!("{BOLD}{head}:{BOLD:#} {cell}");
-                self.out.push_str(&wrapped(&line, self.columns, 2));
+                self.out.push_str(&wrap(&line, self.columns, 2));
                 self.out.push('\n');
             }
         }
@@ -248,7 +248,7 @@ mod tests {
     use super::*;
 
     fn plain(markdown: &str, columns: usize) -> String {
-        anstream::adapter::strip_str(&rendered(markdown, columns)).to_string()
+        anstream::adapter::strip_str(&render(markdown, columns)).to_string()
     }
 
     #[test]
@@ -342,7 +342,7 @@ mod tests {
                 ),
             ];
             for markdown in places {
-                let text = rendered(&markdown, 60);
+                let text = render(&markdown, 60);
                 let mut parts = text.split("\x1b[");
                 let mut text = parts.next().unwrap().to_owned();
                 // Only this file's own colours may begin with an escape character.

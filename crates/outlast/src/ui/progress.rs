@@ -9,7 +9,7 @@ use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
 use super::wrap::width;
-use super::{BOLD, CYAN, DIM, has_colour, is_quiet, remark, short, watched};
+use super::{BOLD, CYAN, DIM, has_colour, is_quiet, is_watched, remark, short};
 
 /// Columns at the right edge that no line uses. The terminal writes `^C` after the last line when Ctrl-C is typed;
 /// beyond the edge, the lines could no longer be removed.
@@ -42,13 +42,13 @@ impl Bars {
     pub(crate) fn start(named: impl IntoIterator<Item = (String, Duration)>) -> Self {
         let lines = Arc::new(Mutex::new(Lines::default()));
         let rows = named.into_iter().map(|(name, before)| Row::new(name, before));
-        locked(&lines).rows.extend(rows);
+        lock(&lines).rows.extend(rows);
         let drawn = Arc::clone(&lines);
         let redraw = async move {
             let mut tick = tokio::time::interval(REDRAW);
             loop {
                 tick.tick().await;
-                locked(&drawn).draw();
+                lock(&drawn).draw();
             }
         };
         let redraw = is_drawn().then(|| outlast_engine::spawn(redraw).abort_handle());
@@ -57,7 +57,7 @@ impl Bars {
 
     /// Shows the progress of one line, if it is known.
     pub(crate) fn show(&mut self, row: usize, percent: Option<u64>, message: &str) {
-        let mut lines = locked(&self.lines);
+        let mut lines = lock(&self.lines);
         let Some(row) = lines.rows.get_mut(row) else { return };
         let is_new = row.percent != percent || row.message != message;
         (row.percent, row.message) = (percent, message.to_owned());
@@ -72,8 +72,8 @@ impl Bars {
 
     /// Prints a remark above the lines.
     pub(crate) fn remark(&self, text: &str) {
-        let mut lines = locked(&self.lines);
-        write(&lines.cleared());
+        let mut lines = lock(&self.lines);
+        write(&lines.clear());
         remark(text);
         if is_drawn() {
             lines.draw();
@@ -82,7 +82,7 @@ impl Bars {
 
     /// Leaves one line on the terminal unchanged.
     pub(crate) fn rest(&mut self, row: usize) {
-        if let Some(row) = locked(&self.lines).rows.get_mut(row) {
+        if let Some(row) = lock(&self.lines).rows.get_mut(row) {
             row.rests_at = Some(row.elapsed());
         }
     }
@@ -91,10 +91,10 @@ impl Bars {
 impl Drop for Bars {
     fn drop(&mut self) {
         self.redraw.iter().for_each(AbortHandle::abort);
-        let mut lines = locked(&self.lines);
+        let mut lines = lock(&self.lines);
         // A redraw that waits for the lock then draws nothing.
         lines.rows.clear();
-        write(&lines.cleared());
+        write(&lines.clear());
     }
 }
 
@@ -110,7 +110,7 @@ impl Lines {
     fn draw(&mut self) {
         let size = rustix::termios::tcgetwinsize(std::io::stderr());
         let height = size.map_or(24, |size| usize::from(size.ws_row.max(1)));
-        let mut text = self.cleared();
+        let mut text = self.clear();
         self.redraws += 1;
         let spinner = SPINNER[self.redraws % SPINNER.len()];
         let rows = self.rows.iter().take(height).map(|row| row.line(columns(), spinner));
@@ -121,7 +121,7 @@ impl Lines {
     }
 
     /// Returns the sequences that clear the drawn lines.
-    fn cleared(&mut self) -> String {
+    fn clear(&mut self) -> String {
         match std::mem::take(&mut self.drawn) {
             0 => String::new(),
             drawn => format!("{CLEAR_LINE}\x1b[1A").repeat(drawn - 1) + CLEAR_LINE,
@@ -186,10 +186,10 @@ pub(super) fn columns() -> usize {
 
 /// Returns true if lines are drawn.
 fn is_drawn() -> bool {
-    watched() && !is_quiet()
+    is_watched() && !is_quiet()
 }
 
-fn locked(lines: &Mutex<Lines>) -> MutexGuard<'_, Lines> {
+fn lock(lines: &Mutex<Lines>) -> MutexGuard<'_, Lines> {
     lines.lock().unwrap_or_else(PoisonError::into_inner)
 }
 

@@ -5,17 +5,17 @@ use unicode_width::UnicodeWidthChar;
 
 /// Wraps the text to lines of at most this number of columns, if its words allow it; continuation lines are indented by
 /// `hang`.
-pub(super) fn wrapped(text: &str, columns: usize, hang: usize) -> String {
-    wrapped_behind(&" ".repeat(hang), text, columns)
+pub(super) fn wrap(text: &str, columns: usize, hang: usize) -> String {
+    wrap_behind(&" ".repeat(hang), text, columns)
 }
 
 /// Wraps the text; continuation lines begin with `hang`.
-pub(super) fn wrapped_behind(hang: &str, text: &str, columns: usize) -> String {
-    let lines: Vec<String> = text.split('\n').map(|line| broken(hang, line, columns)).collect();
+pub(super) fn wrap_behind(hang: &str, text: &str, columns: usize) -> String {
+    let lines: Vec<String> = text.split('\n').map(|line| break_line(hang, line, columns)).collect();
     lines.join("\n")
 }
 
-fn broken(hang: &str, line: &str, columns: usize) -> String {
+fn break_line(hang: &str, line: &str, columns: usize) -> String {
     if width(line) <= columns {
         return line.to_owned();
     }
@@ -83,18 +83,18 @@ mod tests {
             ("\x1b[2mcolour takes\x1b[0m no room", 12, "\x1b[2mcolour takes\x1b[0m\n  no room"),
         ];
         for (text, columns, expected) in cases {
-            assert_eq!(wrapped(text, columns, 2), expected);
+            assert_eq!(wrap(text, columns, 2), expected);
         }
     }
 
     #[test]
     fn what_people_copy_stays_whole() {
         let long = "see https://example.com/a/very/long/path/indeed now";
-        assert_eq!(wrapped(long, 12, 0), "see\nhttps://example.com/a/very/long/path/indeed\nnow");
+        assert_eq!(wrap(long, 12, 0), "see\nhttps://example.com/a/very/long/path/indeed\nnow");
         let numbered = "[1] https://example.com/a/very/long/path now";
-        assert_eq!(wrapped(numbered, 12, 4), "[1] https://example.com/a/very/long/path\n    now");
+        assert_eq!(wrap(numbered, 12, 4), "[1] https://example.com/a/very/long/path\n    now");
         let command = "then `outlast jobs show 1` has it";
-        assert_eq!(wrapped(command, 24, 2), "then\n  `outlast jobs show 1`\n  has it");
-        assert_eq!(wrapped("a lone ` is no command", 8, 0), "a lone\n` is no command");
+        assert_eq!(wrap(command, 24, 2), "then\n  `outlast jobs show 1`\n  has it");
+        assert_eq!(wrap("a lone ` is no command", 8, 0), "a lone\n` is no command");
     }
 }

@@ -12,8 +12,8 @@ use tokio::sync::OnceCell;
 
 use super::calls::CreateError;
 use super::wire::{self, Named};
-use crate::detailed;
 use crate::vendor::{Service, object, with_likely_address};
+use crate::with_detail;
 
 /// Longer lists are not searched to their end: a second agent of the same name does no harm.
 const MAX_PAGES: usize = 10;
@@ -110,7 +110,7 @@ impl Account {
         mut definition: Value,
     ) -> Result<String, CreateError> {
         let name = format!("outlast-research-{}", digest(&definition));
-        if let Some(id) = self.named(service, kind, &name).await? {
+        if let Some(id) = self.find_or_create(service, kind, &name).await? {
             return Ok(id);
         }
         definition["name"] = name.into();
@@ -126,7 +126,7 @@ impl Account {
         id.ok_or_else(|| CreateError::Lost(service.no_id(&body)))
     }
 
-    async fn named(
+    async fn find_or_create(
         &self,
         service: &Service,
         kind: &str,
@@ -162,7 +162,7 @@ impl Account {
         let sentence = format!(
             "Anthropic has no model `{model}`; set the model of [anthropic] to one that it lists: {names}"
         );
-        detailed(ProviderErrorKind::Misconfigured, sentence, refusal.detail.unwrap_or_default())
+        with_detail(ProviderErrorKind::Misconfigured, sentence, refusal.detail.unwrap_or_default())
     }
 }
 

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::wire::{Event, Page};
 use crate::http::{SendError, send};
 use crate::vendor::{
-    EventStream, HttpAnswer, Service, Submit, malformed, object, unknown_run, unreadable,
+    EventStream, HttpAnswer, Service, Submit, object, report_malformed, unknown_run, unreadable,
 };
 
 /// The reason why a free object has no id.
@@ -98,9 +98,12 @@ impl Service {
         let body = submit.read(response).await?;
         match object::<Page<Event>>(&body).is_some_and(|sent| !sent.data.is_empty()) {
             true => Ok(()),
-            false => Err(BeginError::Unknown(
-                self.malformed("the provider's answer to the question names no event", &body),
-            )),
+            false => {
+                Err(BeginError::Unknown(self.report_malformed(
+                    "the provider's answer to the question names no event",
+                    &body,
+                )))
+            }
         }
     }
 
@@ -116,7 +119,7 @@ impl Service {
         };
         match self.pages(&["v1", "sessions", id, "events"], &[], MAX_PAGES, take).await? {
             Ok(true) => Ok(Ok(events)),
-            Ok(false) => Err(malformed("the provider's list of events has no end")),
+            Ok(false) => Err(report_malformed("the provider's list of events has no end")),
             Err(answer) => Ok(Err(answer)),
         }
     }

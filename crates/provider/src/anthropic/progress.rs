@@ -57,7 +57,7 @@ impl Draft {
     }
 
     /// The part of it that may be shown.
-    pub(super) fn shown(&self) -> Option<String> {
+    pub(super) fn visible_text(&self) -> Option<String> {
         self.text.visible_text()
     }
 }
@@ -81,7 +81,7 @@ impl Meter {
     pub(super) fn event(&mut self, event: &Event) -> Option<Progress> {
         if let Some(piece) = event.preview() {
             self.previewed += piece.split_whitespace().count();
-            return self.written(self.previewed);
+            return self.report_written(self.previewed);
         }
         if event.id.as_ref().is_some_and(|id| !self.seen.insert(id.clone())) {
             return None;
@@ -99,13 +99,13 @@ impl Meter {
                 self.previewed = 0;
                 let texts = event.blocks().filter_map(|block| block.text.as_deref());
                 let words = texts.map(|text| text.split_whitespace().count()).sum();
-                self.written(words)
+                self.report_written(words)
             }
             _ => None,
         }
     }
 
-    fn written(&mut self, words: usize) -> Option<Progress> {
+    fn report_written(&mut self, words: usize) -> Option<Progress> {
         (words >= FEWEST_WORDS).then(|| self.milestones.report_words(words))?
     }
 }
@@ -136,7 +136,7 @@ mod tests {
             for event in events {
                 draft.event(&object::<Event>(event.as_bytes()).unwrap());
             }
-            assert_eq!(draft.shown().as_deref(), expected, "{events:?}");
+            assert_eq!(draft.visible_text().as_deref(), expected, "{events:?}");
         }
     }
 }

@@ -16,7 +16,7 @@ const MAX_CENTS: u64 = 100_000_000;
 pub(super) fn final_report(events: &[Event], session: &Session, end: End) -> Option<Output> {
     let error = events.iter().rev().find_map(Event::session_error);
     let text = text(events).filter(|_| end.keeps_its_text(error))?;
-    let (mut text, sources) = number_links(text, &found(events));
+    let (mut text, sources) = number_links(text, &list_found_pages(events));
     if let Some(why) = end.cut_short() {
         text.push_str(&format!("\n\n*The provider ended this report early ({why}).*"));
     }
@@ -37,10 +37,10 @@ pub(super) fn stated_cost(session: &Session) -> Cost {
 pub(super) fn text(events: &[Event]) -> Option<String> {
     let last_tool = events.iter().rposition(|event| event.kind == "agent.tool_use");
     let after = last_tool.map_or(0, |at| at + 1);
-    joined(&events[after..]).or_else(|| joined(events))
+    join_text(&events[after..]).or_else(|| join_text(events))
 }
 
-fn joined(events: &[Event]) -> Option<String> {
+fn join_text(events: &[Event]) -> Option<String> {
     let messages = events.iter().filter(|event| event.kind == "agent.message");
     let texts = messages.flat_map(Event::blocks).filter_map(|block| block.text.as_deref());
     let texts: Vec<&str> = texts.map(str::trim).filter(|text| !text.is_empty()).collect();
@@ -48,9 +48,11 @@ fn joined(events: &[Event]) -> Option<String> {
 }
 
 /// The pages that searches found and that were read.
-fn found(events: &[Event]) -> Vec<FoundPage<'_>> {
-    let fetched: HashMap<&str, &str> =
-        events.iter().filter_map(|event| Some((event.id.as_deref()?, event.fetched()?))).collect();
+fn list_found_pages(events: &[Event]) -> Vec<FoundPage<'_>> {
+    let fetched: HashMap<&str, &str> = events
+        .iter()
+        .filter_map(|event| Some((event.id.as_deref()?, event.fetched_url()?)))
+        .collect();
     let mut found = Vec::new();
     for event in events.iter().filter(|event| event.kind == "agent.tool_result") {
         let asked = event.tool_use_id.as_deref().and_then(|id| fetched.get(id).copied());

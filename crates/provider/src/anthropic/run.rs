@@ -30,14 +30,14 @@ pub(super) struct SessionRun {
 
 impl SessionRun {
     /// Follows a session from its recorded state; the first look is taken at once.
-    pub(super) fn followed(
+    pub(super) fn follow(
         service: Service,
         remote: RemoteRun,
         request: &ResearchRequest,
     ) -> FollowedRun<Self> {
         let vendor = Self {
             question: wire::question(request),
-            cursor: Cursor::recorded(remote.cursor.as_deref()),
+            cursor: Cursor::from_cursor(remote.cursor.as_deref()),
             may_send: false,
             refused: None,
             meter: Meter::default(),
@@ -149,7 +149,7 @@ impl SessionRun {
         if let Some(output) = report::final_report(events, &session, end) {
             return Ok(Some(Step::Done { output: Box::new(output), raw: Some(body) }));
         }
-        let said = error.map(|error| error.said()).or_else(|| wire::explanation(events));
+        let said = error.map(|error| error.text()).or_else(|| wire::explanation(events));
         let said = said.map(|said| link.service.redact(&said));
         let error = report::without_report(link.service.vendor(), end, error, said);
         Err(ProviderError { run: RunStatus::Ended(report::stated_cost(&session)), ..error })
@@ -182,7 +182,7 @@ impl VendorRun for SessionRun {
     }
 
     fn text(&self) -> Option<String> {
-        self.draft.shown()
+        self.draft.visible_text()
     }
 
     fn milestones(&mut self) -> &mut Milestones {
@@ -242,7 +242,7 @@ enum Cursor {
 impl Cursor {
     /// Reads what was recorded. A cursor of another version may mean anything, so it counts as sent: nothing is paid
     /// for on a guess.
-    fn recorded(cursor: Option<&str>) -> Self {
+    fn from_cursor(cursor: Option<&str>) -> Self {
         let Some(cursor) = cursor else { return Self::Ready };
         let at = cursor.strip_prefix(SENDING).and_then(|at| at.parse().ok());
         at.map_or(Self::Sent, |at| Self::Sending { at: Timestamp::from_millis(at) })
@@ -267,10 +267,10 @@ mod tests {
     fn g4_a_cursor_is_read_as_it_was_recorded() {
         let at = Timestamp::from_millis(1_700_000_000_123);
         for cursor in [Cursor::Ready, Cursor::Sending { at }, Cursor::Sent] {
-            assert_eq!(Cursor::recorded(cursor.to_record().as_deref()), cursor);
+            assert_eq!(Cursor::from_cursor(cursor.to_record().as_deref()), cursor);
         }
         for odd in ["", "sending@", "sending@soon", "ready"] {
-            assert_eq!(Cursor::recorded(Some(odd)), Cursor::Sent, "{odd}");
+            assert_eq!(Cursor::from_cursor(Some(odd)), Cursor::Sent, "{odd}");
         }
     }
 }

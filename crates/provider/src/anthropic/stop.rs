@@ -25,7 +25,7 @@ pub(super) async fn stop(service: &Service, run: &RemoteRun) -> Result<StopOutco
     let before = look(service, run).await?;
     if let Seen::Session(seen) = &before {
         if seen.session.takes_no_events() {
-            return Ok(seen.end().unwrap_or_else(|| seen.ended()));
+            return Ok(seen.end().unwrap_or_else(|| seen.read_outcome()));
         }
         if let Some(outcome @ StopOutcome::Completed { .. }) = seen.end() {
             return Ok(outcome);
@@ -53,7 +53,7 @@ pub(super) async fn stop(service: &Service, run: &RemoteRun) -> Result<StopOutco
             // Nothing was asked in it; once it is archived, nothing can be.
             None if !report::has_begun(&seen.events) => {
                 return Ok(match service.archive(&run.id).await {
-                    true => seen.ended(),
+                    true => seen.read_outcome(),
                     false => StopOutcome::StillRunning,
                 });
             }
@@ -80,10 +80,10 @@ impl SeenSession {
         let end = End::of(&self.events)?;
         let report = report::final_report(&self.events, &self.session, end);
         let completed = report.map(|output| StopOutcome::Completed { cost: output.cost });
-        Some(completed.unwrap_or_else(|| self.ended()))
+        Some(completed.unwrap_or_else(|| self.read_outcome()))
     }
 
-    fn ended(&self) -> StopOutcome {
+    fn read_outcome(&self) -> StopOutcome {
         StopOutcome::Ended { cost: report::stated_cost(&self.session) }
     }
 }
@@ -91,16 +91,16 @@ impl SeenSession {
 async fn look(service: &Service, run: &RemoteRun) -> Result<Seen, ProviderError> {
     let limit = service.stop_limit();
     let session = service.get_within(limit, &["v1", "sessions", &run.id]).await?;
-    let Some(body) = found(service, session)? else { return Ok(Seen::Nothing) };
+    let Some(body) = read_found(service, session)? else { return Ok(Seen::Nothing) };
     let session = object::<Session>(&body).ok_or_else(unreadable)?;
     match service.events(&run.id).await? {
         Ok(events) => Ok(Seen::Session(Box::new(SeenSession { session, events }))),
-        Err(answer) => found(service, answer).map(|_| Seen::Nothing),
+        Err(answer) => read_found(service, answer).map(|_| Seen::Nothing),
     }
 }
 
 /// The body of a success; `None` if there is no such session.
-fn found(service: &Service, answer: HttpAnswer) -> Result<Option<Vec<u8>>, ProviderError> {
+fn read_found(service: &Service, answer: HttpAnswer) -> Result<Option<Vec<u8>>, ProviderError> {
     match answer.status {
         StatusCode::NOT_FOUND => Ok(None),
         status if status.is_success() => Ok(Some(answer.body)),

@@ -21,14 +21,14 @@ pub(super) use session::{Session, SessionUsage};
 #[derive(Debug, Deserialize)]
 #[serde(bound(deserialize = "T: DeserializeOwned"))]
 pub(super) struct Page<T> {
-    #[serde(deserialize_with = "listed")]
+    #[serde(deserialize_with = "deserialize_list")]
     pub(super) data: Vec<T>,
     #[serde(default)]
     pub(super) next_page: Known<String>,
 }
 
 /// A list must be one: taken for an empty one, it would mean that nothing is there.
-fn listed<'de, D, T>(deserializer: D) -> Result<Vec<T>, D::Error>
+fn deserialize_list<'de, D, T>(deserializer: D) -> Result<Vec<T>, D::Error>
 where
     D: serde::Deserializer<'de>,
     T: DeserializeOwned,

@@ -48,10 +48,10 @@ fn short_hash(bytes: &[u8]) -> u32 {
 
 impl Group {
     /// The group of a child that was made its leader.
-    pub(crate) fn led_by(pid: u32) -> io::Result<Self> {
+    pub(crate) fn find_group(pid: u32) -> io::Result<Self> {
         let leader = i32::try_from(pid).ok().and_then(Pid::from_raw);
         let leader = leader.ok_or_else(|| io::Error::other("a child has no process id"))?;
-        Ok(Self { leader, started: started(leader).unwrap_or(0), home: Some(Home::here()) })
+        Ok(Self { leader, started: start_time(leader).unwrap_or(0), home: Some(Home::here()) })
     }
 
     /// Returns true if this process leads it, or led it.
@@ -94,7 +94,7 @@ impl Group {
     pub(super) fn is_led(&self) -> bool {
         self.home.is_none_or(|home| home == Home::here())
             && self.started != 0
-            && started(self.leader) == Some(self.started)
+            && start_time(self.leader) == Some(self.started)
     }
 
     /// Returns true if any process has its leader's number.
@@ -156,7 +156,7 @@ impl fmt::Display for Group {
 }
 
 /// The start of a process, in ticks since the boot; `None` if there is no such process, or it cannot be known.
-fn started(pid: Pid) -> Option<u64> {
+fn start_time(pid: Pid) -> Option<u64> {
     let stat = std::fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero())).ok()?;
     // The name in the second field may hold anything, a bracket included.
     let (_, fields) = stat.rsplit_once(')')?;
@@ -182,7 +182,7 @@ mod tests {
     #[cfg(target_os = "linux")]
     #[test]
     fn a_number_that_was_used_again_is_another_group() {
-        let me = Group::led_by(std::process::id()).unwrap();
+        let me = Group::find_group(std::process::id()).unwrap();
         assert!(me.started > 0 && me.is_led());
         assert!(!Group { started: me.started + 1, ..me }.is_led());
         assert!(!Group { leader: Pid::from_raw(i32::MAX).unwrap(), ..me }.is_led());

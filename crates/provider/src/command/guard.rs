@@ -59,7 +59,7 @@ impl Guard {
 
     /// Makes it watch the group that this child leads.
     pub fn watch_leader(&self, pid: u32) -> io::Result<()> {
-        self.watch(Group::led_by(pid)?)
+        self.watch(Group::find_group(pid)?)
     }
 
     /// Makes it forget the group of a leader that is gone.

@@ -47,7 +47,7 @@ pub fn launch(input: impl Read, launched: Launched) -> io::Error {
 }
 
 /// The message as it is sent to a launcher: how many bytes it has, and then those.
-pub(super) fn framed(message: &str) -> Vec<u8> {
+pub(super) fn frame(message: &str) -> Vec<u8> {
     let length = (message.len() as u64).to_le_bytes();
     [&length, message.as_bytes()].concat()
 }
@@ -77,7 +77,7 @@ mod tests {
     #[test]
     fn a_message_is_read_whole_or_not_at_all() {
         let dir = tempfile::tempdir().unwrap();
-        let whole = framed("Why?\n");
+        let whole = frame("Why?\n");
         for cut in 0..whole.len() {
             let error = message(&whole[..cut], dir.path()).unwrap_err();
             assert_eq!(error.kind(), io::ErrorKind::UnexpectedEof, "{cut}");

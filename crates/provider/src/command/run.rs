@@ -18,7 +18,7 @@ use tokio::time::timeout;
 
 use super::group::Group;
 use super::guard::Guard;
-use super::launch::{CANNOT_START, CANNOT_START_CODE, framed};
+use super::launch::{CANNOT_START, CANNOT_START_CODE, frame};
 use super::output::{Stderr, Stdout};
 use super::{Command, EXIT_GRACE, cannot_be_started};
 
@@ -55,7 +55,7 @@ impl CommandRun {
         terms: Terms<'_>,
         guard: Arc<Guard>,
     ) -> std::io::Result<Self> {
-        let group = Group::led_by(child.id().unwrap_or(0))?;
+        let group = Group::find_group(child.id().unwrap_or(0))?;
         if let Err(error) = guard.watch(group) {
             drop(child.start_kill());
             return Err(error);
@@ -142,7 +142,7 @@ async fn run_child(
     let feed = async {
         if let (Some(mut input), Ok(())) = (input, go.is_recorded.await) {
             // A launcher that was ended in the meantime is noticed by its end.
-            drop(input.write_all(&framed(&go.message)).await);
+            drop(input.write_all(&frame(&go.message)).await);
         }
     };
     let read = async {

@@ -127,7 +127,7 @@ impl Service {
         list.query_pairs_mut().append_pair("pageSize", "1000");
         let to_error = |answer: &HttpAnswer| self.call_error(answer);
         let (checked, body) = self.check_list(list, limit, to_error).await?;
-        Ok((checked, wire::listed_agents(&body)))
+        Ok((checked, wire::list_agents(&body)))
     }
 }
 

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use outlast_core::{Body, Step};
 
 use super::meter::Meter;
-use super::wire::{Event, Interaction, listed_agents};
+use super::wire::{Event, Interaction, list_agents};
 use super::{VENDOR, calls, report};
 use crate::vendor::object;
 
@@ -18,7 +18,7 @@ pub fn answer(bytes: &[u8]) -> Result<(), String> {
             return Err(format!("{percent:?} percent before the end"));
         }
     }
-    drop(listed_agents(bytes));
+    drop(list_agents(bytes));
     let Some(mut interaction) = object::<Interaction>(bytes) else { return Ok(()) };
     drop(meter.snapshot(&interaction));
     drop(calls::run_ended(&VENDOR, &interaction, str::to_owned));

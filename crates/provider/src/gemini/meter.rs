@@ -58,7 +58,7 @@ impl Meter {
                 let message = format!("Researching: {}", title(&summary)?);
                 Some(self.milestones.report_step(steps, message))
             }
-            EventKind::OutputBegins => self.milestones.processing(),
+            EventKind::OutputBegins => self.milestones.report_processing(),
             EventKind::Wrote { words } => {
                 self.by_events.words += words;
                 self.milestones.report_words(self.work_done().words)
@@ -138,7 +138,7 @@ mod tests {
             "w ".repeat(60)
         );
         assert_eq!(told(&mut meter, &text).unwrap().0, 51);
-        assert_eq!(meter.milestones.finalizing().unwrap().percent, Some(75));
+        assert_eq!(meter.milestones.report_finalizing().unwrap().percent, Some(75));
     }
 
     #[test]

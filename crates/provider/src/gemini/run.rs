@@ -29,7 +29,7 @@ impl GeminiRun {
         match kind {
             EventKind::Searched { .. } => self.partial = Partial::default(),
             EventKind::OutputBegins if !self.partial.is_empty() => self.partial.push("\n\n"),
-            EventKind::Wrote { .. } => self.partial.push(event.written().unwrap_or_default()),
+            EventKind::Wrote { .. } => self.partial.push(event.text_delta().unwrap_or_default()),
             _ => {}
         }
     }

@@ -110,7 +110,7 @@ impl Interaction {
 const LIMITS: [&str; 3] = ["incomplete", "budget_exceeded", "requires_continuation"];
 
 fn status(name: &str) -> Status {
-    if LIMITS.contains(&name) { Status::Incomplete } else { Status::named(name) }
+    if LIMITS.contains(&name) { Status::Incomplete } else { Status::from_name(name) }
 }
 
 /// However many steps there are, the last output: it is what was paid for.
@@ -330,7 +330,7 @@ struct Model {
 }
 
 /// The names of the deep-research agents in a list of models.
-pub(super) fn listed_agents(body: &[u8]) -> Vec<String> {
+pub(super) fn list_agents(body: &[u8]) -> Vec<String> {
     let models: Models = object(body).unwrap_or_default();
     let names = models.models.0.into_iter().flatten().filter_map(|model| model.name.0);
     let names = names.map(|name| name.rsplit('/').next().unwrap_or_default().to_owned());

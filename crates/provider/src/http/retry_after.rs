@@ -12,10 +12,10 @@ const LONGEST: Duration = Duration::from_secs(24 * 60 * 60);
 /// The wait asked for: `retry-after-ms`, `retry-after` in seconds or as a date, else `x-ratelimit-reset` when
 /// nothing is left.
 pub(crate) fn retry_after(headers: &HeaderMap, now: Timestamp) -> Option<Duration> {
-    asked_for(headers, now).map(|wait| wait.min(LONGEST))
+    read_delay(headers, now).map(|wait| wait.min(LONGEST))
 }
 
-fn asked_for(headers: &HeaderMap, now: Timestamp) -> Option<Duration> {
+fn read_delay(headers: &HeaderMap, now: Timestamp) -> Option<Duration> {
     let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).map(str::trim);
     let number = |name: &str| text(name).and_then(|text| text.parse::<u64>().ok());
     if let Some(millis) = number("retry-after-ms") {

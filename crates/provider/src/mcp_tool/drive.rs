@@ -79,7 +79,7 @@ impl Drive {
                         // A task that is not recorded could not be found again: dropped here, it is cancelled.
                         events.send(became).await.ok()?;
                         recorded.await.ok()?;
-                        (id, task.left_running().finish().await)
+                        (id, task.leave_running().finish().await)
                     }
                     Ok(StartedCall::Answered(answer)) => return Some(Ok(final_step(answer))),
                     Err(error) => {
@@ -124,7 +124,7 @@ async fn follow(
     id: &str,
     options: CallOptions,
 ) -> Result<ToolAnswer, ClientError> {
-    connected.client.resume_task(id, options)?.left_running().finish().await
+    connected.client.resume_task(id, options)?.leave_running().finish().await
 }
 
 /// Passes progress on, and remembers when there was some.
@@ -138,7 +138,7 @@ fn forward_progress(
         *heard.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
         if let Some(told) = told.upgrade() {
             // The engine keeps only the newest, so what does not fit may be lost.
-            drop(told.try_send(ToolEvent::Step(Ok(Step::Progress(relayed(progress))))));
+            drop(told.try_send(ToolEvent::Step(Ok(Step::Progress(relay(progress))))));
         }
     })
 }
@@ -159,7 +159,7 @@ fn final_step(answer: ToolAnswer) -> Step {
     Step::Done { output: Box::new(output), raw: None }
 }
 
-fn relayed(progress: &outlast_client::Progress) -> Progress {
+fn relay(progress: &outlast_client::Progress) -> Progress {
     let message = progress.message.as_deref().unwrap_or_default();
     Progress {
         percent: progress.percent().map(|percent| percent as u8),

@@ -3,10 +3,10 @@
 use outlast_client::{ClientError, TaskFate};
 use outlast_core::{Cost, ProviderError, ProviderErrorKind, RunStatus};
 
-use crate::detailed;
+use crate::with_detail;
 
 /// A request that this workflow cannot take.
-pub(super) fn rejected(sentence: &str) -> ProviderError {
+pub(super) fn reject(sentence: &str) -> ProviderError {
     ProviderError::new(ProviderErrorKind::Rejected, sentence)
 }
 
@@ -53,7 +53,7 @@ pub(super) fn provider_error(error: &ClientError) -> ProviderError {
                 "the server of this workflow refused the call with code {code}; the log and `outlast jobs show` \
                  have its words"
             );
-            return detailed(ProviderErrorKind::RunFailed, sentence, error.to_string());
+            return with_detail(ProviderErrorKind::RunFailed, sentence, error.to_string());
         }
         ClientError::Gone { .. } => {
             (ProviderErrorKind::Unreachable, "the server of this workflow left before it answered")
@@ -74,5 +74,5 @@ pub(super) fn provider_error(error: &ClientError) -> ProviderError {
             "the answer of this workflow's server cannot be used; the log says why",
         ),
     };
-    detailed(kind, sentence, error.to_string())
+    with_detail(kind, sentence, error.to_string())
 }

@@ -121,15 +121,15 @@ impl Upstream {
         let options = ConnectOptions::default();
         let client = match &self.server {
             Server::Program(program) => {
-                self.guard.ready().map_err(unguarded)?;
+                self.guard.ready().map_err(report_unguarded)?;
                 Client::spawn(program.clone(), options).await?
             }
             Server::Endpoint(endpoint) => Client::http(endpoint.clone(), options).await?,
         };
         let watched = match client.pid() {
             Some(pid) => {
-                let group = Group::led_by(pid).map_err(unguarded)?;
-                self.guard.watch(group).map_err(unguarded)?;
+                let group = Group::find_group(pid).map_err(report_unguarded)?;
+                self.guard.watch(group).map_err(report_unguarded)?;
                 Some(Watched { group, guard: Arc::clone(&self.guard) })
             }
             None => None,
@@ -150,6 +150,6 @@ async fn answers_ping(client: &Client) -> bool {
     matches!(answer, Ok(_) | Err(ClientError::Refused { .. }))
 }
 
-fn unguarded(source: std::io::Error) -> ClientError {
+fn report_unguarded(source: std::io::Error) -> ClientError {
     ClientError::Start { program: "the guard over upstream servers".to_owned(), source }
 }

@@ -120,7 +120,7 @@ fn one_line(text: &str) -> String {
 impl Notifier for NotifyCommand {
     async fn deliver(&self, notice: &Notice) -> Result<(), NotDelivered> {
         let mut child = self.start(notice)?;
-        let group = child.id().and_then(|pid| Group::led_by(pid).ok());
+        let group = child.id().and_then(|pid| Group::find_group(pid).ok());
         let mut stderr = Stderr::default();
         let ended = tokio::time::timeout(LIMIT, run(&mut child, &notice.body, &mut stderr)).await;
         let why = match ended {

@@ -16,7 +16,7 @@ use crate::responses::wire::{Event, Response as RunObject};
 use crate::responses::{self, ResponseRun, Responses};
 use crate::vendor::{
     Checked, EventStream, FollowedRun, NO_ID, Service, Submit, VendorOptions, is_event_stream,
-    malformed, object, stream_before_id,
+    object, report_malformed, stream_before_id,
 };
 
 /// The Agent API among those that speak the protocol.
@@ -130,10 +130,10 @@ impl Agent {
             let mut response = event.response.take().unwrap_or_default();
             let error = event.error.0.or(response.error.take());
             let detail = error.map(|error| self.api.service.redact(&error.detail()));
-            let no_id = || BeginError::Unknown(ProviderError { detail, ..malformed(NO_ID) });
+            let no_id = || BeginError::Unknown(ProviderError { detail, ..report_malformed(NO_ID) });
             let id = response.id().ok_or_else(no_id)?;
             let heard = *event.sequence_number;
-            return Ok(ResponseRun::streaming(
+            return Ok(ResponseRun::follow_stream(
                 self.api.clone(),
                 self.api.remote(id),
                 events,

@@ -26,7 +26,7 @@ pub fn event(bytes: &[u8]) -> Result<(), String> {
     let status = event.status();
     match (status, event.response.0) {
         (Some(status), Some(mut response)) => {
-            finished(&report::final_step(status, &mut response, event.raw))
+            check_finished(&report::final_step(status, &mut response, event.raw))
         }
         _ => Ok(()),
     }
@@ -46,7 +46,7 @@ pub fn response(bytes: &[u8]) -> Result<(), String> {
     let Some(mut response) = object::<Response>(bytes) else { return Ok(()) };
     let mut meter = Meter::default();
     drop(meter.snapshot(&response));
-    finished(&report::final_step(response.status(), &mut response, bytes.to_vec()))?;
+    check_finished(&report::final_step(response.status(), &mut response, bytes.to_vec()))?;
     drop(run_ended(&super::VENDOR, response.status(), response.error.as_ref(), str::to_owned));
     Ok(())
 }
@@ -54,11 +54,11 @@ pub fn response(bytes: &[u8]) -> Result<(), String> {
 /// Takes the bytes for all that the Sonar and the Search endpoints answer, and for the chunks of a stream, one a line.
 pub fn sonar(bytes: &[u8]) -> Result<(), String> {
     drop(search::read(bytes));
-    super::sonar::fuzzed(bytes)?.iter().try_for_each(sound)
+    super::sonar::fuzz(bytes)?.iter().try_for_each(sound)
 }
 
 /// Follows a stream that arrives in pieces of this size: the text at its end, if it has one.
-pub fn followed(stream: &[u8], size: usize) -> Option<String> {
+pub fn follow(stream: &[u8], size: usize) -> Option<String> {
     let (mut decoder, mut meter) = (SseDecoder::new(MAX_EVENT), Meter::default());
     for piece in stream.chunks(size.max(1)) {
         decoder.push(piece).ok()?;
@@ -91,7 +91,7 @@ fn sound(output: &Output) -> Result<(), String> {
 }
 
 /// Checks in addition that no two sources of the Agent API have the same address.
-fn finished(step: &Option<Step>) -> Result<(), String> {
+fn check_finished(step: &Option<Step>) -> Result<(), String> {
     let Some(Step::Done { output, .. }) = step else { return Ok(()) };
     let Body::Report { sources, .. } = &output.body else { return Ok(()) };
     let urls: HashSet<&str> = sources.iter().map(|source| source.url.as_str()).collect();

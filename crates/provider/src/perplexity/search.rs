@@ -59,7 +59,7 @@ pub(super) async fn begin(
     let raw = submit.read(response).await?;
     let Some((id, output)) = read(&raw) else {
         let sentence = "the provider accepted the search but gave no results";
-        return Err(BeginError::Unknown(api.malformed(sentence, &raw)));
+        return Err(BeginError::Unknown(api.report_malformed(sentence, &raw)));
     };
     let remote = api.remote(provider, id.unwrap_or_else(|| key.to_owned()));
     Ok(Box::new(Delivered::new(remote, Box::new(output), raw)))
@@ -70,7 +70,7 @@ pub(super) fn read(body: &[u8]) -> Option<(Option<String>, Output)> {
     let found: Found = object(body)?;
     let sources = sources(found.results.0?);
     let output = Output {
-        body: Body::report(listed(&sources), sources),
+        body: Body::report(list_sources(&sources), sources),
         model: None,
         usage: Usage { searches: 1, ..Usage::default() },
         cost: Cost::Computed(Prices::current().search()),
@@ -97,7 +97,7 @@ fn sources(hits: Vec<Hit>) -> Vec<Source> {
 }
 
 /// The results as text, to the letter as the vendor's own tool words them (A9).
-fn listed(sources: &[Source]) -> String {
+fn list_sources(sources: &[Source]) -> String {
     let mut list = format!("Found {} search results:\n\n", sources.len());
     for source in sources {
         let title = source.title.as_deref().unwrap_or(&source.url);

@@ -20,7 +20,7 @@ use outlast_core::{
 use super::{VENDOR, search};
 use crate::prices::Prices;
 use crate::vendor::{Checked, Service, VendorOptions, Waits, effort_word};
-pub(super) use fuzzing::fuzzed;
+pub(super) use fuzzing::fuzz;
 use request::model;
 use research::ResearchRun;
 

@@ -18,7 +18,7 @@ pub(crate) struct Meter {
 impl Meter {
     /// Counts an event; returns progress if it adds anything a person would notice.
     pub(crate) fn event(&mut self, event: &Event) -> Option<Progress> {
-        let (queries, sources) = event.searched();
+        let (queries, sources) = event.count_searches();
         if queries + sources > 0 {
             self.by_events.queries += queries;
             self.by_events.sources += sources;
@@ -26,7 +26,7 @@ impl Meter {
             return self.milestones.report_search(done.queries, done.sources);
         }
         if event.opens_the_report() {
-            return self.milestones.processing();
+            return self.milestones.report_processing();
         }
         match event.kind.as_str() {
             TEXT_DELTA => {
@@ -109,10 +109,10 @@ mod tests {
         assert_eq!(said(1_200), (74, "Processing response... 1200 words so far".to_owned()));
         assert_eq!(said(50), (75, "Finalizing research report...".to_owned()));
         assert_eq!(said(50_000), (95, "Finalizing research report...".to_owned()));
-        assert_eq!(meter.milestones.finalizing(), None, "it was said");
+        assert_eq!(meter.milestones.report_finalizing(), None, "it was said");
         let mut meter = Meter::default();
-        assert_eq!(meter.milestones.finalizing().unwrap().percent, Some(75));
-        assert_eq!(meter.milestones.finalizing(), None);
+        assert_eq!(meter.milestones.report_finalizing().unwrap().percent, Some(75));
+        assert_eq!(meter.milestones.report_finalizing(), None);
     }
 
     /// B6: 50 when output begins to arrive; search results are not.

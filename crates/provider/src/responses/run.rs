@@ -24,7 +24,7 @@ pub(crate) struct ResponseRun {
 
 impl ResponseRun {
     /// Follows a run whose stream is open and was read up to the event with this number.
-    pub(crate) fn streaming(
+    pub(crate) fn follow_stream(
         api: Responses,
         remote: RemoteRun,
         stream: EventStream,

@@ -54,7 +54,7 @@ impl Response {
     }
 
     pub(crate) fn status(&self) -> Status {
-        Status::named(self.status.as_deref().unwrap_or_default())
+        Status::from_name(self.status.as_deref().unwrap_or_default())
     }
 
     /// Takes out the report: all that the assistant wrote, a blank line between its messages, and the citations in it.
@@ -117,7 +117,7 @@ impl Response {
 
     /// The number of queries that were asked.
     pub(crate) fn queries(&self) -> usize {
-        self.items().map(OutputItem::asked).sum()
+        self.items().map(OutputItem::count_queries).sum()
     }
 
     /// The number of web searches.
@@ -162,7 +162,7 @@ impl Usage {
 
     /// Those of the input tokens that were read from a cache.
     pub(crate) fn cached_tokens(&self) -> u64 {
-        self.input_tokens_details.as_ref().map_or(0, InputTokens::cached)
+        self.input_tokens_details.as_ref().map_or(0, InputTokens::count_cached)
     }
 
     /// Each tool that was called, and how often.
@@ -186,7 +186,7 @@ struct InputTokens {
 
 impl InputTokens {
     /// Read from a cache; the provider has two names for it, and may leave out either.
-    fn cached(&self) -> u64 {
+    fn count_cached(&self) -> u64 {
         self.cached_tokens.or(*self.cache_read_input_tokens).unwrap_or(0)
     }
 }

@@ -52,7 +52,7 @@ enum Field {
 }
 
 impl Field {
-    fn named(name: &str) -> Self {
+    fn from_name(name: &str) -> Self {
         match name {
             "currency" => Self::Currency,
             name if name.ends_with("cost") => Self::Cost,
@@ -128,7 +128,7 @@ impl<'de> Visitor<'de> for UsageValidator {
     fn visit_map<A: MapAccess<'de>>(self, mut fields: A) -> Result<bool, A::Error> {
         let mut is_odd = false;
         while let Some(name) = fields.next_key::<Cow<'de, str>>()? {
-            is_odd |= fields.next_value_seed(Self { field: Field::named(&name) })?;
+            is_odd |= fields.next_value_seed(Self { field: Field::from_name(&name) })?;
         }
         Ok(is_odd)
     }

@@ -22,7 +22,7 @@ pub(crate) enum Status {
 }
 
 impl Status {
-    pub(crate) fn named(name: &str) -> Self {
+    pub(crate) fn from_name(name: &str) -> Self {
         match name {
             "completed" => Self::Completed,
             "incomplete" => Self::Incomplete,

@@ -8,8 +8,8 @@ use reqwest::StatusCode;
 use serde_json::Value;
 
 use super::Vendor;
-use crate::detailed;
 use crate::http::{BodyError, SendError, redact};
+use crate::with_detail;
 
 /// An HTTP answer with its whole body.
 pub(crate) struct HttpAnswer {
@@ -60,8 +60,8 @@ pub(crate) fn provider_error(vendor: &Vendor, answer: &HttpAnswer, key: &str) ->
     let (kind, sentence) = match status {
         _ if quota => (ProviderErrorKind::QuotaExhausted, vendor.no_credit()),
         402 => (ProviderErrorKind::QuotaExhausted, vendor.no_credit()),
-        403 if retired => (ProviderErrorKind::Retired, vendor.retired()),
-        410 => (ProviderErrorKind::Retired, vendor.retired()),
+        403 if retired => (ProviderErrorKind::Retired, vendor.describe_retirement()),
+        410 => (ProviderErrorKind::Retired, vendor.describe_retirement()),
         401 | 403 => (ProviderErrorKind::Unauthorized, vendor.bad_key()),
         407 => (ProviderErrorKind::Rejected, vendor.bad_proxy()),
         429 => {
@@ -80,7 +80,7 @@ pub(crate) fn provider_error(vendor: &Vendor, answer: &HttpAnswer, key: &str) ->
             (ProviderErrorKind::Unavailable { retry_after }, sentence)
         }
     };
-    ProviderError { reason, ..detailed(kind, sentence, detail) }
+    ProviderError { reason, ..with_detail(kind, sentence, detail) }
 }
 
 /// The provider's own error envelope, if the body is one.
@@ -107,7 +107,7 @@ pub(crate) fn submit_error(vendor: &Vendor, error: &SendError) -> BeginError {
 pub(crate) fn no_answer(vendor: &Vendor, error: &SendError) -> ProviderError {
     let (kind, sentence) = match error {
         SendError::NotSent(_) => (ProviderErrorKind::Unreachable, vendor.unreachable()),
-        SendError::Lost(_) if error.timed_out() => {
+        SendError::Lost(_) if error.is_timeout() => {
             (ProviderErrorKind::TimedOut, "the provider did not answer in time".to_owned())
         }
         SendError::Lost(_) => {
@@ -115,7 +115,7 @@ pub(crate) fn no_answer(vendor: &Vendor, error: &SendError) -> ProviderError {
             (ProviderErrorKind::Unreachable, sentence)
         }
     };
-    detailed(kind, sentence, error.detail())
+    with_detail(kind, sentence, error.detail())
 }
 
 /// A submit that was sent and not answered in time.
@@ -140,7 +140,7 @@ pub(crate) fn broken_answer(error: &BodyError) -> ProviderError {
             (ProviderErrorKind::TooLarge, sentence)
         }
     };
-    detailed(kind, sentence, error.to_string())
+    with_detail(kind, sentence, error.to_string())
 }
 
 /// A stream that ended before it named the run.
@@ -158,13 +158,13 @@ pub(crate) const NO_ID: &str =
     "the provider accepted the request but gave no job id that can be used";
 
 /// An answer that makes no sense.
-pub(crate) fn malformed(sentence: &str) -> ProviderError {
+pub(crate) fn report_malformed(sentence: &str) -> ProviderError {
     ProviderError::new(ProviderErrorKind::Malformed, sentence)
 }
 
 /// A body that is not JSON, or not what was requested.
 pub(crate) fn unreadable() -> ProviderError {
-    malformed("the provider's answer cannot be read")
+    report_malformed("the provider's answer cannot be read")
 }
 
 /// A run the provider no longer knows.
@@ -187,7 +187,7 @@ pub(crate) fn no_client(
     error: &(dyn std::error::Error + Send + Sync),
 ) -> ProviderError {
     let sentence = format!("no HTTP client could be made; check {}", vendor.proxy_variable);
-    detailed(ProviderErrorKind::Unreachable, sentence, error.to_string())
+    with_detail(ProviderErrorKind::Unreachable, sentence, error.to_string())
 }
 
 #[cfg(test)]

@@ -92,7 +92,7 @@ pub(crate) struct Items<T>(pub(crate) Option<Vec<T>>);
 impl<'de, T: DeserializeOwned> Deserialize<'de> for Items<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let field = Option::<&RawValue>::deserialize(deserializer)?;
-        Ok(Self(field.and_then(|field| listed(field, || None, None))))
+        Ok(Self(field.and_then(|field| read_list(field, || None, None))))
     }
 }
 
@@ -122,7 +122,9 @@ pub(crate) fn word<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String,
 }
 
 /// The first items of a list in which the place of an item counts: one whose type we do not know is kept, empty.
-pub(crate) fn known_places<'de, D, T>(deserializer: D) -> Result<Option<Vec<T>>, D::Error>
+pub(crate) fn deserialize_known_places<'de, D, T>(
+    deserializer: D,
+) -> Result<Option<Vec<T>>, D::Error>
 where
     D: Deserializer<'de>,
     T: DeserializeOwned + Default,
@@ -141,10 +143,10 @@ where
     D: Deserializer<'de>,
     T: DeserializeOwned,
 {
-    Ok(listed(<&RawValue>::deserialize(deserializer)?, unknown, on_overflow))
+    Ok(read_list(<&RawValue>::deserialize(deserializer)?, unknown, on_overflow))
 }
 
-fn listed<T: DeserializeOwned>(
+fn read_list<T: DeserializeOwned>(
     field: &RawValue,
     unknown: fn() -> Option<T>,
     on_overflow: Option<OnOverflow<T>>,
@@ -195,11 +197,11 @@ impl<'de, T: DeserializeOwned> Visitor<'de> for List<'_, T> {
 pub(crate) fn long_text<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<String>, D::Error> {
-    Ok(unescaped(<&RawValue>::deserialize(deserializer)?.get()))
+    Ok(unescape(<&RawValue>::deserialize(deserializer)?.get()))
 }
 
 /// Unescapes a JSON string into one allocation; the parser would need twice the memory.
-fn unescaped(literal: &str) -> Option<String> {
+fn unescape(literal: &str) -> Option<String> {
     let mut rest = literal.strip_prefix('"')?.strip_suffix('"')?;
     let mut text = String::with_capacity(rest.len());
     while let Some(at) = rest.find('\\') {
@@ -233,7 +235,7 @@ mod tests {
     #[derive(Debug, Deserialize)]
     struct Lists {
         items: Items<u8>,
-        #[serde(deserialize_with = "known_places")]
+        #[serde(deserialize_with = "deserialize_known_places")]
         places: Option<Vec<u8>>,
     }
 
@@ -287,7 +289,7 @@ mod tests {
         ];
         for literal in literals {
             let parsed: Option<String> = serde_json::from_str(literal).ok();
-            assert_eq!(unescaped(literal), parsed, "{literal}");
+            assert_eq!(unescape(literal), parsed, "{literal}");
         }
     }
 }

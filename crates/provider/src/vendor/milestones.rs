@@ -22,7 +22,7 @@ const LONG_REPORT_WORDS: usize = (FINALIZING.0 - PROCESSING.0) as usize * WORDS_
 const WORDS_PER_LATE_STEP: usize = 250;
 
 /// The percentage and the message of a run that has written this many words.
-fn writing(words: usize) -> (u8, String) {
+fn describe_writing(words: usize) -> (u8, String) {
     let further = |from: u8, steps| from.saturating_add(u8::try_from(steps).unwrap_or(u8::MAX));
     if words >= LONG_REPORT_WORDS {
         let percent = further(FINALIZING.0, (words - LONG_REPORT_WORDS) / WORDS_PER_LATE_STEP);
@@ -76,7 +76,7 @@ impl Milestones {
     /// The step to report: an end is held back once if no earlier progress announced it.
     pub(crate) fn before(&mut self, step: Step) -> Step {
         if matches!(step, Step::Done { .. })
-            && let Some(progress) = self.finalizing()
+            && let Some(progress) = self.report_finalizing()
         {
             self.done = Some(step);
             return Step::Progress(progress);
@@ -97,8 +97,8 @@ impl Milestones {
         }
         self.searched = searched;
         let steps = searched.0 + searched.1;
-        let queries = counted(searched.0, "query", "queries");
-        let sources = counted(searched.1, "source", "sources");
+        let queries = count_noun(searched.0, "query", "queries");
+        let sources = count_noun(searched.1, "source", "sources");
         Some(self.report_step(steps, format!("Researching: {queries} asked, {sources} read")))
     }
 
@@ -116,7 +116,7 @@ impl Milestones {
     }
 
     /// Output begins to arrive.
-    pub(crate) fn processing(&mut self) -> Option<Progress> {
+    pub(crate) fn report_processing(&mut self) -> Option<Progress> {
         self.reach(PROCESSING)
     }
 
@@ -127,7 +127,7 @@ impl Milestones {
             return None;
         }
         self.written = steps;
-        let (percent, message) = writing(words);
+        let (percent, message) = describe_writing(words);
         Some(self.at_least(percent, message))
     }
 
@@ -142,7 +142,7 @@ impl Milestones {
     }
 
     /// Announces the end, once, unless earlier progress did.
-    pub(crate) fn finalizing(&mut self) -> Option<Progress> {
+    pub(crate) fn report_finalizing(&mut self) -> Option<Progress> {
         self.reach(FINALIZING)
     }
 
@@ -157,7 +157,7 @@ impl Milestones {
     }
 }
 
-fn counted(count: usize, one: &str, many: &str) -> String {
+fn count_noun(count: usize, one: &str, many: &str) -> String {
     format!("{count} {}", if count == 1 { one } else { many })
 }
 
@@ -173,10 +173,14 @@ mod tests {
         let mut seen =
             vec![milestones.start(&VENDOR), milestones.start(&VENDOR), milestones.report_words(0)];
         seen.extend([1, 49, 50, 60, 100].map(|words| milestones.report_words(words)));
-        seen.push(milestones.processing());
+        seen.push(milestones.report_processing());
         let long = [1_249, 1_250, 2_000, 1_000_000];
         seen.extend(long.map(|words| milestones.report_words(words)));
-        seen.extend([milestones.finalizing(), milestones.finalizing(), milestones.report_words(1)]);
+        seen.extend([
+            milestones.report_finalizing(),
+            milestones.report_finalizing(),
+            milestones.report_words(1),
+        ]);
         let seen: Vec<_> = seen
             .iter()
             .map(|step| step.as_ref().map(|step| (step.percent.unwrap(), step.message.as_str())))

@@ -164,14 +164,14 @@ impl Service {
     }
 
     /// A success that cannot be used, with the shape of its body.
-    pub(crate) fn malformed(&self, sentence: &str, body: &[u8]) -> ProviderError {
+    pub(crate) fn report_malformed(&self, sentence: &str, body: &[u8]) -> ProviderError {
         let detail = Some(body_shape(body, &self.shared.api_key));
-        ProviderError { detail, ..errors::malformed(sentence) }
+        ProviderError { detail, ..errors::report_malformed(sentence) }
     }
 
     /// A success that names no run (A10).
     pub(crate) fn no_id(&self, body: &[u8]) -> ProviderError {
-        self.malformed(errors::NO_ID, body)
+        self.report_malformed(errors::NO_ID, body)
     }
 
     pub(crate) fn authorize(&self, request: RequestBuilder) -> RequestBuilder {

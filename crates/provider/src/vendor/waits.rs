@@ -55,7 +55,7 @@ impl Waits {
 
     /// The same, with another time after which a run that cannot be found is lost; only a test wants that.
     #[must_use]
-    pub fn lost_after(self, lost_after: Duration) -> Self {
+    pub fn with_lost_after(self, lost_after: Duration) -> Self {
         Self { lost_after, ..self }
     }
 

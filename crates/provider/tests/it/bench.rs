@@ -172,7 +172,7 @@ pub(crate) fn options(
 pub(crate) const LOST_AFTER: Duration = Duration::from_millis(400);
 
 pub(crate) fn quick() -> Waits {
-    Waits::of(&[Duration::from_millis(2)]).lost_after(LOST_AFTER)
+    Waits::of(&[Duration::from_millis(2)]).with_lost_after(LOST_AFTER)
 }
 
 pub(crate) fn ask(question: &str) -> Request {

@@ -122,7 +122,7 @@ fn a_report_is_found_however_many_items_come_before_it() {
     for (output, expected) in cases {
         let response = format!(r#"{{"status":"completed","output":[{output}]}}"#);
         let event = format!(r#"{{"type":"response.completed","response":{response}}}"#);
-        let text = fuzzing::followed(format!("data: {event}\n\n").as_bytes(), event.len());
+        let text = fuzzing::follow(format!("data: {event}\n\n").as_bytes(), event.len());
         assert!(text == Some(expected), "{}...", &output[..40]);
     }
 }

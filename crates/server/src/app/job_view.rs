@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::arguments;
 use crate::caller::Caller;
 use crate::export::{Turn, answer_html};
-use crate::reply::{ToolResult, told, without_nulls};
+use crate::reply::{ToolResult, answer_with_text, without_nulls};
 use crate::text::{printable, title, took};
 use crate::tools::schema::{self, ListedTool};
 
@@ -33,8 +33,8 @@ struct ShowArguments {
 pub(crate) fn tool(engine: &Engine) -> ListedTool {
     let input = schema::object(
         json!({
-            "id": schema::described("the id of a job or of a conversation"),
-            "query": schema::described("the question of a call that is not answered yet"),
+            "id": schema::describe("the id of a job or of a conversation"),
+            "query": schema::describe("the question of a call that is not answered yet"),
         }),
         &[],
     );
@@ -46,7 +46,7 @@ pub(crate) fn tool(engine: &Engine) -> ListedTool {
     let visibility = json!({ "visibility": ["app"] });
     tool.meta.get_or_insert_default().insert("ui".to_owned(), visibility);
     let engine = Arc::new(engine.clone());
-    schema::listed(&engine, tool, |engine, caller, given| Box::pin(show(engine, caller, given)))
+    schema::list_tool(&engine, tool, |engine, caller, given| Box::pin(show(engine, caller, given)))
 }
 
 async fn show(engine: &Engine, caller: &Caller, given: JsonObject) -> ToolResult {
@@ -61,18 +61,18 @@ async fn show(engine: &Engine, caller: &Caller, given: JsonObject) -> ToolResult
         None => json!({ "found": false }),
     };
     let text = shape["message"].as_str().unwrap_or("There is no such job.").to_owned();
-    Ok(told(text, shape))
+    Ok(answer_with_text(text, shape))
 }
 
 async fn by_id(engine: &Engine, caller: &Caller, id: &str) -> Result<Option<Reading>, StoreError> {
     let scope = caller.scope();
     if let Ok(job) = id.parse::<JobId>()
-        && let Some(reading) = engine.reading(&scope, &job).await?
+        && let Some(reading) = engine.read(&scope, &job).await?
     {
         return Ok(Some(reading));
     }
     match engine.conversation(&caller.owner, &ConversationId::new(id)).await? {
-        Some(conversation) => engine.reading(&scope, &conversation.last().id).await,
+        Some(conversation) => engine.read(&scope, &conversation.last().id).await,
         None => Ok(None),
     }
 }
@@ -91,7 +91,7 @@ async fn by_question(
     let title = title(question);
     let page = engine.list(&caller.scope(), &query).await?;
     match page.jobs.iter().find(|job| job.title == title) {
-        Some(job) => engine.reading(&caller.scope(), &job.id).await,
+        Some(job) => engine.read(&caller.scope(), &job.id).await,
         None => Ok(None),
     }
 }
@@ -103,7 +103,7 @@ fn view(reading: &Reading, page: Option<&str>) -> Value {
     let turn = Turn::of(job);
     let answer = turn.answer.as_ref();
     let message = match state {
-        StateKind::Queued | StateKind::Running => printable(&reading.standing().to_string()),
+        StateKind::Queued | StateKind::Running => printable(&reading.read_standing().to_string()),
         StateKind::Succeeded => "Completed".to_owned(),
         StateKind::Failed => "Failed".to_owned(),
         StateKind::Cancelled => "Cancelled".to_owned(),

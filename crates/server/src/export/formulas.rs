@@ -13,7 +13,7 @@ const MAX_ROUNDS: usize = 4;
 const MAX_FORMULA: usize = 2_000;
 
 /// Returns Markdown in which exactly the formulas are between dollars, and the options to parse it with.
-pub(super) fn marked(markdown: &str) -> (Cow<'_, str>, Options) {
+pub(super) fn mark(markdown: &str) -> (Cow<'_, str>, Options) {
     let mut text = with_dollars(markdown);
     for _ in 0..MAX_ROUNDS {
         // A dollar that is money must not pair with a later one.

@@ -10,7 +10,7 @@ use pulldown_cmark::HeadingLevel;
 use super::addresses::{is_allowed, site};
 use super::report::{Heading, report};
 use super::transcript::{Transcript, Turn, TurnAnswer};
-use crate::text::{counted, readable_time};
+use crate::text::{count_noun, readable_time};
 
 /// Renders the page.
 pub fn html_page(told: &Transcript) -> String {
@@ -32,7 +32,7 @@ pub fn html_page(told: &Transcript) -> String {
                     // A single question is the heading and is not repeated.
                     @if told.turns.len() != 1 { h1 { (title) } }
                     p .facts {
-                        (visible(&created)) " · " (counted(told.turns.len(), "question", "questions"))
+                        (visible(&created)) " · " (count_noun(told.turns.len(), "question", "questions"))
                         " · conversation " (visible(&told.id))
                     }
                 }

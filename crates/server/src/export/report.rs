@@ -28,7 +28,7 @@ pub(crate) struct Heading {
 
 /// Renders a report. The number separates the ids of several reports on one page.
 pub(crate) fn report(markdown: &str, sources: &[Source], number: usize) -> Report {
-    let (markdown, options) = formulas::marked(markdown);
+    let (markdown, options) = formulas::mark(markdown);
     let mut writer = Writer { sources, number, ..Writer::default() };
     for event in Parser::new_ext(&markdown, options) {
         writer.write(event);

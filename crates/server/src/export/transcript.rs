@@ -67,7 +67,7 @@ pub struct TurnAnswer {
 
 impl Transcript {
     /// Creates a transcript from the store.
-    pub fn stored(conversation: &Conversation) -> Self {
+    pub fn from_stored(conversation: &Conversation) -> Self {
         Self {
             id: conversation.id.as_str().to_owned(),
             title: conversation.turns().next().map_or_else(String::new, question_of),
@@ -79,14 +79,14 @@ impl Transcript {
     }
 
     /// Creates a transcript from the files alone: every answer belongs to the question before it.
-    pub fn archived(archived: &ArchivedConversation) -> Self {
+    pub fn from_archived(archived: &ArchivedConversation) -> Self {
         let file = &archived.conversation;
         let status = archived.status.as_ref();
         let mut turns: Vec<Turn> = Vec::new();
         for said in &file.messages {
             match said.role {
                 Role::System => {}
-                Role::User => turns.push(Turn::asked(&said.content)),
+                Role::User => turns.push(Turn::from_question(&said.content)),
                 Role::Assistant => {
                     if let Some(turn) = turns.last_mut() {
                         turn.state = StateKind::Succeeded;
@@ -159,7 +159,7 @@ impl Turn {
         }
     }
 
-    fn asked(question: &str) -> Self {
+    fn from_question(question: &str) -> Self {
         Self {
             job: None,
             question: question.to_owned(),

@@ -56,15 +56,15 @@ pub(super) async fn guard(
     };
     let is_page = app.options.routes == Routes::All && page::is_page(request.uri().path());
     let response = match is_page {
-        true => page_admission::checked(&app, &peer, request, next).await,
-        false => checked(&app, &peer, request, next).await,
+        true => page_admission::check(&app, &peer, request, next).await,
+        false => check(&app, &peer, request, next).await,
     };
-    app.server.metrics.answered(route, response.status().as_u16());
+    app.server.metrics.count_answer(route, response.status().as_u16());
     response
 }
 
-async fn checked(app: &App, peer: &HttpPeer, request: Request, next: Next) -> Response {
-    let origin = match addressed(app, &request) {
+async fn check(app: &App, peer: &HttpPeer, request: Request, next: Next) -> Response {
+    let origin = match check_addresses(app, &request) {
         Ok(origin) => origin.cloned(),
         Err(refused) => return with_cors(refused.into_response(), None),
     };
@@ -76,7 +76,7 @@ async fn checked(app: &App, peer: &HttpPeer, request: Request, next: Next) -> Re
     if request.uri().path().starts_with(WELL_KNOWN) {
         return with_cors(HttpRefusal::not_found().into_response(), origin);
     }
-    let response = match admitted(app, peer, request) {
+    let response = match admit(app, peer, request) {
         Ok(request) => next.run(request).await,
         Err(refused) => refused.into_response(),
     };
@@ -84,7 +84,10 @@ async fn checked(app: &App, peer: &HttpPeer, request: Request, next: Next) -> Re
 }
 
 /// Checks that the request is addressed to this server and comes from an allowed page; returns the page's origin.
-fn addressed<'a>(app: &App, request: &'a Request) -> Result<Option<&'a HeaderValue>, HttpRefusal> {
+fn check_addresses<'a>(
+    app: &App,
+    request: &'a Request,
+) -> Result<Option<&'a HeaderValue>, HttpRefusal> {
     let headers = request.headers();
     // Orchestrators and Prometheus use the address of a machine. A page that tricks a browser into such a request learns
     // only that a server exists, and sends no token.
@@ -118,7 +121,7 @@ pub(super) fn own_host<'a>(app: &App, request: &'a Request) -> Result<&'a str, H
 }
 
 /// Identifies the owner and attaches it to the request.
-fn admitted(app: &App, peer: &HttpPeer, mut request: Request) -> Result<Request, HttpRefusal> {
+fn admit(app: &App, peer: &HttpPeer, mut request: Request) -> Result<Request, HttpRefusal> {
     if matches!(request.uri().path(), HEALTH | LIVEZ | READYZ) {
         return Ok(request);
     }

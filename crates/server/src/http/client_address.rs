@@ -36,7 +36,7 @@ impl TrustedProxies {
             if !self.trusts(client) {
                 break;
             }
-            let Some(address) = forwarded(hop.trim()) else { break };
+            let Some(address) = parse_forwarded(hop.trim()) else { break };
             client = address.to_canonical();
         }
         client
@@ -48,7 +48,7 @@ impl TrustedProxies {
 }
 
 /// Parses an address with or without a port.
-fn forwarded(hop: &str) -> Option<IpAddr> {
+fn parse_forwarded(hop: &str) -> Option<IpAddr> {
     let bare = hop.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(hop);
     bare.parse().ok().or_else(|| hop.parse::<SocketAddr>().ok().map(|address| address.ip()))
 }

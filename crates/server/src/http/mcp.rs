@@ -77,7 +77,7 @@ async fn answer(app: &App, owner: OwnerId, request: Request) -> Result<Response,
                     return Ok(lost);
                 }
                 config.legacy_session_mode = false;
-                unheld = app.unheld_calls.heard(id, &body);
+                unheld = app.unheld_calls.hear(id, &body);
             }
         }
     }
@@ -87,7 +87,7 @@ async fn answer(app: &App, owner: OwnerId, request: Request) -> Result<Response,
         owner,
         refused: AtomicBool::new(false),
     });
-    let body = resources::rewritten(&body).map_or(body, Bytes::from);
+    let body = resources::rewrite(&body).map_or(body, Bytes::from);
     let message = body.clone();
     let request = Request::from_parts(parts, Full::new(body));
     let response = (app.mcp_service)(request, Arc::clone(&sessions), config).await;
@@ -96,11 +96,11 @@ async fn answer(app: &App, owner: OwnerId, request: Request) -> Result<Response,
     }
     // The content type was checked above, so this status means that rmcp could not read the message.
     if response.status() == StatusCode::UNSUPPORTED_MEDIA_TYPE
-        && let Some(answer) = malformed::answered(&message)
+        && let Some(answer) = malformed::answer(&message)
     {
         return Ok((StatusCode::BAD_REQUEST, Json(answer)).into_response());
     }
-    rendered(app, &method, response, in_use, unheld).await
+    render(app, &method, response, in_use, unheld).await
 }
 
 /// Returns the service over this handler.
@@ -144,7 +144,7 @@ fn plain_json(headers: &HeaderMap) -> Result<(), HttpRefusal> {
 }
 
 /// Rewrites rmcp's error response in our format, and ends streams when the server stops.
-async fn rendered(
+async fn render(
     app: &App,
     method: &Method,
     response: Response,

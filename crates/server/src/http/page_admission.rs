@@ -17,26 +17,22 @@ use super::tokens::the_one;
 use crate::page;
 
 /// Passes a request on to the page, or answers it.
-pub(super) async fn checked(app: &App, peer: &HttpPeer, request: Request, next: Next) -> Response {
-    secured(match admitted(app, peer, request).await {
+pub(super) async fn check(app: &App, peer: &HttpPeer, request: Request, next: Next) -> Response {
+    secure(match admit(app, peer, request).await {
         Ok(request) => next.run(request).await,
         Err(refused) => *refused,
     })
 }
 
-fn secured(response: Response) -> Response {
+fn secure(response: Response) -> Response {
     // No other site may read the page, whatever origins may use MCP.
     let mut response = with_cors(response, None);
     page::secure(response.headers_mut());
     response
 }
 
-async fn admitted(
-    app: &App,
-    peer: &HttpPeer,
-    mut request: Request,
-) -> Result<Request, Box<Response>> {
-    let host = own_host(app, &request).map_err(refused)?;
+async fn admit(app: &App, peer: &HttpPeer, mut request: Request) -> Result<Request, Box<Response>> {
+    let host = own_host(app, &request).map_err(refuse)?;
     let changes = !matches!(*request.method(), Method::GET | Method::HEAD);
     let is_same_site = match came_from(request.headers(), host) {
         CameFrom::ThePage => true,
@@ -45,12 +41,12 @@ async fn admitted(
         CameFrom::Elsewhere => !changes && !request.headers().contains_key(ORIGIN),
     };
     if !is_same_site {
-        return Err(refused(HttpRefusal::cross_site()));
+        return Err(refuse(HttpRefusal::cross_site()));
     }
     let path = request.uri().path();
     if page::is_public(path) {
         if app.stop.is_asked() {
-            return Err(refused(HttpRefusal::leaving()));
+            return Err(refuse(HttpRefusal::leaving()));
         }
         if path == page::SIGN_IN && *request.method() == Method::POST {
             let proxies = &app.options.trusted_proxies;
@@ -64,17 +60,17 @@ async fn admitted(
     let Some(visitor) = page::visitor(app, request.headers()).await else {
         // Anyone may load the form without a limit; a token in a header counts as an attempt.
         if request.headers().contains_key(AUTHORIZATION) {
-            count_wrong_token(app, peer, request.headers()).map_err(refused)?;
+            count_wrong_token(app, peer, request.headers()).map_err(refuse)?;
         }
         let wanted = request.uri().path_and_query().map_or("/ui", |wanted| wanted.as_str());
         return Err(Box::new(page::sign_in_form(wanted, &app.options.page, "")));
     };
-    has_room(app, peer, &visitor.owner).map_err(refused)?;
+    has_room(app, peer, &visitor.owner).map_err(refuse)?;
     request.extensions_mut().insert(visitor);
     Ok(request)
 }
 
-fn refused(refusal: HttpRefusal) -> Box<Response> {
+fn refuse(refusal: HttpRefusal) -> Box<Response> {
     Box::new(refusal.into_response())
 }
 

@@ -37,11 +37,7 @@ struct Params {
 impl UnheldCalls {
     /// Processes a message. A request can be cancelled until the returned value is dropped; a cancellation takes effect at
     /// once.
-    pub(super) fn heard(
-        self: &Arc<Self>,
-        session: SessionId,
-        message: &[u8],
-    ) -> Option<UnheldCall> {
+    pub(super) fn hear(self: &Arc<Self>, session: SessionId, message: &[u8]) -> Option<UnheldCall> {
         let Message { id, method, params } = serde_json::from_slice(message).ok()?;
         let Some(request) = id else {
             let cancelled = params.filter(|_| method.as_deref() == Some("notifications/cancelled"));

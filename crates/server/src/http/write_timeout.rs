@@ -22,7 +22,7 @@ impl<S> WriteTimeout<S> {
     }
 
     /// Returns the result of a write, or an error once a pending write exceeds the limit.
-    fn timed<T>(
+    fn time_write<T>(
         &mut self,
         context: &mut Context<'_>,
         written: Poll<io::Result<T>>,
@@ -55,7 +55,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for WriteTimeout<S> {
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.stream).poll_write(context, bytes);
-        self.timed(context, written)
+        self.time_write(context, written)
     }
 
     fn poll_write_vectored(
@@ -64,7 +64,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for WriteTimeout<S> {
         pieces: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.stream).poll_write_vectored(context, pieces);
-        self.timed(context, written)
+        self.time_write(context, written)
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -73,12 +73,12 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for WriteTimeout<S> {
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let flushed = Pin::new(&mut self.stream).poll_flush(context);
-        self.timed(context, flushed)
+        self.time_write(context, flushed)
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let closed = Pin::new(&mut self.stream).poll_shutdown(context);
-        self.timed(context, closed)
+        self.time_write(context, closed)
     }
 }
 

@@ -12,7 +12,7 @@ use outlast_core::{
 
 use super::asking::refusal;
 use super::confirm::{
-    AGAIN, CONFIRMED, Confirm, WORD, about_question, asks_to_share, sharing_text,
+    AGAIN, CONFIRMED, Confirm, WORD, about_question, asks_to_share, describe_sharing,
 };
 use super::form::Fields;
 use super::layout::{see_job, see_other};
@@ -34,7 +34,7 @@ pub(super) async fn act(
     let id = asked.job_id(&id)?;
     let fields = &asked.form(body).await?;
     let (engine, own) = (asked.engine(), asked.visitor.own());
-    let job = asked.found(engine.job(&own, &id).await)?;
+    let job = asked.require_found(engine.job(&own, &id).await)?;
     let is_confirmed = fields.get(CONFIRMED).is_some();
     match action.as_str() {
         "cancel" if job.state.kind().is_terminal() => Ok(see_job(&id)),
@@ -84,7 +84,7 @@ async fn retry(asked: &PageRequest, job: &Job, is_confirmed: bool, fields: &Fiel
         let confirm = Confirm {
             title: "Retry this job?",
             about: about_question(&new, retry_cost(asked, job)),
-            text: format!("A retry {text}.{}", sharing_text(&new)),
+            text: format!("A retry {text}.{}", describe_sharing(&new)),
             button: "Retry",
             needs_word,
             shares_with: new.sends_library_text().then(|| new.profile.provider().to_owned()),
@@ -161,13 +161,13 @@ fn delete_first<'a>(job: &Job, fields: &'a Fields) -> Confirm<'a> {
 async fn delete(asked: &PageRequest, job: &Job) -> PageResult {
     let Some(conversation) = &job.new.conversation else {
         let why = "A job without a conversation goes by itself when its retention ends.";
-        return Err(asked.refused(StatusCode::BAD_REQUEST, "Not deleted", why, &all_jobs()));
+        return Err(asked.refuse(StatusCode::BAD_REQUEST, "Not deleted", why, &all_jobs()));
     };
     match delete_conversation(asked, conversation).await {
         Ok(Deletion::Whole) => Ok(see_other("/ui")),
         Ok(Deletion::ExceptStopping) => {
             let next = html! { a href="/ui/conversations" { "Conversations" } };
-            Err(asked.refused(StatusCode::CONFLICT, "Not all is deleted", STOPPING, &next))
+            Err(asked.refuse(StatusCode::CONFLICT, "Not all is deleted", STOPPING, &next))
         }
         Err(error) => Err(not_done(asked, job, &error)),
     }
@@ -208,5 +208,5 @@ pub(super) async fn delete_conversation(
 fn not_done(asked: &PageRequest, job: &Job, error: &StoreError) -> Instead {
     let next = html! { a href={ "/ui/jobs/" (job.id.to_string()) } { "Back to the job" } };
     let ended = if job.state.kind() == StateKind::Running { "Not done" } else { "Refused" };
-    asked.refused(StatusCode::CONFLICT, ended, &refusal(error), &next)
+    asked.refuse(StatusCode::CONFLICT, ended, &refusal(error), &next)
 }

@@ -10,7 +10,7 @@ use outlast_core::{
 };
 use sha2::{Digest, Sha256};
 
-use super::confirm::{CONFIRMED, Confirm, about_question, asks_to_share, sharing_text};
+use super::confirm::{CONFIRMED, Confirm, about_question, asks_to_share, describe_sharing};
 use super::form::Fields;
 use super::layout::{self, Tab, View, see_job};
 use super::options::{PageOptions, PageResearch};
@@ -37,7 +37,7 @@ pub(super) async fn view(asked: PageRequest) -> Response {
         }
     };
     let view = View { title: "Ask", tab: Tab::Ask, live: None, body };
-    layout::kept_for_back(view.answer(&asked.visitor))
+    layout::keep_for_back(view.answer(&asked.visitor))
 }
 
 /// Returns the form for a follow-up in this conversation, below the answer; empty while the job `shown` is unfinished. The
@@ -139,7 +139,7 @@ pub(super) async fn ask(asked: PageRequest, body: Body) -> PageResult {
 
 /// Explains that nothing was asked, and what to do about it.
 fn not_asked(asked: &PageRequest, why: &str) -> Instead {
-    asked.refused(StatusCode::BAD_REQUEST, "Not asked", why, &html! { a href="/ui/ask" { "Ask" } })
+    asked.refuse(StatusCode::BAD_REQUEST, "Not asked", why, &html! { a href="/ui/ask" { "Ask" } })
 }
 
 fn confirm<'a>(new: &NewJob, cost: Cost, note: Option<String>, fields: &'a Fields) -> Confirm<'a> {
@@ -148,7 +148,7 @@ fn confirm<'a>(new: &NewJob, cost: Cost, note: Option<String>, fields: &'a Field
     Confirm {
         title: "Ask this?",
         about: about_question(new, cost),
-        text: format!("The question goes to {provider}.{note}{}", sharing_text(new)),
+        text: format!("The question goes to {provider}.{note}{}", describe_sharing(new)),
         button: "Ask",
         needs_word: false,
         shares_with: new.sends_library_text().then(|| provider.to_owned()),

@@ -6,7 +6,7 @@ use maud::{Markup, html};
 use outlast_core::{Cost, NanoUsd, NewJob, ResearchRequest, visible};
 
 use super::form::Fields;
-use super::layout::{self, Tab, View, kept_for_back};
+use super::layout::{self, Tab, View, keep_for_back};
 use super::session::Visitor;
 
 /// The field that marks a form as confirmed.
@@ -45,7 +45,7 @@ pub(super) fn asks_to_share(new: &NewJob, fields: &Fields) -> Option<String> {
 }
 
 /// Returns the sentence that announces this; an empty string if no such text is sent.
-pub(super) fn sharing_text(new: &NewJob) -> String {
+pub(super) fn describe_sharing(new: &NewJob) -> String {
     match new.sends_library_text() {
         true => format!(
             " Text from your local documents, which this conversation holds, will be sent to {}.",
@@ -108,6 +108,6 @@ impl Confirm<'_> {
         };
         let body = html! { div .reading { (form) } };
         let view = View { title: self.title, tab: Tab::Other, live: None, body };
-        kept_for_back(view.answer(visitor))
+        keep_for_back(view.answer(visitor))
     }
 }

@@ -12,7 +12,7 @@ use super::layout::{self, Tab, View};
 use super::request::{PageRequest, PageResult};
 use super::{asking, downloads};
 use crate::export::{Turn, answer_html, with_code};
-use crate::text::counted;
+use crate::text::count_noun;
 
 const PAGE: u32 = 50;
 
@@ -54,7 +54,7 @@ fn row(found: &ConversationSummary, now: Timestamp) -> Markup {
             div .what {
                 a .title href={ "/ui/conversations/" (id) } { (visible(&found.title)) }
             }
-            div .who { (counted(found.turns as usize, "question", "questions")) }
+            div .who { (count_noun(found.turns as usize, "question", "questions")) }
             div .num { (layout::ago(found.updated_at, now)) }
         }
     }
@@ -63,7 +63,7 @@ fn row(found: &ConversationSummary, now: Timestamp) -> Markup {
 pub(super) async fn view(asked: PageRequest, Path(id): Path<String>) -> PageResult {
     let (engine, visitor) = (asked.engine(), &asked.visitor);
     let id = ConversationId::new(id);
-    let conversation = asked.found(engine.conversation(&visitor.owner, &id).await)?;
+    let conversation = asked.require_found(engine.conversation(&visitor.owner, &id).await)?;
     let now = engine.now();
     let last = conversation.last();
     let body = html! {

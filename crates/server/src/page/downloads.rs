@@ -16,17 +16,17 @@ type Wanted = Path<(String, String)>;
 /// Returns the file of one job.
 pub(super) async fn of_job(asked: PageRequest, Path((id, format)): Wanted) -> PageResult {
     let id = asked.job_id(&id)?;
-    let job = asked.found(asked.engine().job(&asked.visitor.scope(), &id).await)?;
+    let job = asked.require_found(asked.engine().job(&asked.visitor.scope(), &id).await)?;
     let id = id.to_string();
     let name = job.new.conversation.clone().unwrap_or_else(|| ConversationId::new(&id));
-    let told = asked.found(Ok(Conversation::from_turns(name, vec![job])))?;
+    let told = asked.require_found(Ok(Conversation::from_turns(name, vec![job])))?;
     file(&asked, &told, &id, &format)
 }
 
 /// Returns the file of a conversation.
 pub(super) async fn of_conversation(asked: PageRequest, Path((id, format)): Wanted) -> PageResult {
     let found = asked.engine().conversation(&asked.visitor.owner, &ConversationId::new(&id)).await;
-    file(&asked, &asked.found(found)?, &id, &format)
+    file(&asked, &asked.require_found(found)?, &id, &format)
 }
 
 /// Returns the links to the files of the job or conversation at this address.
@@ -40,7 +40,7 @@ pub(super) fn links(address: &str) -> Markup {
 }
 
 fn file(asked: &PageRequest, told: &Conversation, name: &str, format: &str) -> PageResult {
-    let told = &Transcript::stored(told);
+    let told = &Transcript::from_stored(told);
     let (kind, text) = match format {
         "md" => ("text/markdown; charset=utf-8", markdown_document(told)),
         "html" => ("text/html; charset=utf-8", html_page(told)),

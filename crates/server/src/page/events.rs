@@ -42,7 +42,7 @@ pub(super) async fn stream(asked: PageRequest, Query(fields): Query<Fields>) -> 
     let (engine, visitor) = (asked.engine().clone(), asked.visitor.clone());
     let job: Option<JobId> = fields.get("job").and_then(|id| id.parse().ok());
     if let Some(id) = &job {
-        asked.found(engine.job(&visitor.scope(), id).await)?;
+        asked.require_found(engine.job(&visitor.scope(), id).await)?;
     }
     let stop = asked.app.stop.clone();
     let PageRequest { app, headers, .. } = asked;

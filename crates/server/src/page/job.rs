@@ -16,7 +16,7 @@ use crate::text::took;
 
 pub(super) async fn view(asked: PageRequest, Path(id): Path<String>) -> PageResult {
     let id = asked.job_id(&id)?;
-    let reading = asked.found(asked.engine().reading(&asked.visitor.scope(), &id).await)?;
+    let reading = asked.require_found(asked.engine().read(&asked.visitor.scope(), &id).await)?;
     let body = asked.read(body(&asked, &reading).await)?;
     let live = Some(format!("/ui/events?job={id}"));
     Ok(View { title: &reading.job.new.title, tab: Tab::Jobs, live, body }.answer(&asked.visitor))
@@ -41,7 +41,7 @@ async fn body(asked: &PageRequest, reading: &Reading) -> Result<Markup, StoreErr
             div .main {
                 div .head {
                     h1 .question dir="auto" { (visible(turn.question.trim())) }
-                    (standing(reading))
+                    (render_standing(reading))
                     @if is_own { (actions(job)) }
                 }
                 section .result #result data-part {
@@ -86,9 +86,9 @@ async fn body(asked: &PageRequest, reading: &Reading) -> Result<Markup, StoreErr
 }
 
 /// Renders the state, and the progress and a clock of a job that has not ended.
-fn standing(reading: &Reading) -> Markup {
+fn render_standing(reading: &Reading) -> Markup {
     let Reading { job, now, .. } = reading;
-    let standing = reading.standing();
+    let standing = reading.read_standing();
     let percent = standing.percent().filter(|_| !job.state.kind().is_terminal());
     // The text would only repeat these states.
     let words = match &job.state {

@@ -130,7 +130,7 @@ pub(super) fn page(status: StatusCode, document: Markup) -> Response {
 
 /// Lets the browser keep a form and the text in it for its Back button. Otherwise the browser would ask to send the form
 /// again.
-pub(super) fn kept_for_back(mut answer: Response) -> Response {
+pub(super) fn keep_for_back(mut answer: Response) -> Response {
     answer.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("private, no-cache"));
     answer
 }

@@ -13,7 +13,7 @@ use super::options::PageView;
 use super::request::{PageRequest, PageResult};
 use super::session::Visitor;
 use super::{several, spend};
-use crate::text::{counted, took};
+use crate::text::{count_noun, took};
 
 /// The number of jobs on a page of the list.
 const PAGE: u32 = 50;
@@ -228,7 +228,7 @@ pub(super) fn row(job: &Summary, visitor: &Visitor, now: Timestamp) -> Markup {
     sub.extend(progress.map(|progress| visible(&progress.message).into_owned()));
     let code = job.code.filter(|_| job.state == StateKind::Failed);
     if job.failures > 0 {
-        sub.push(counted(job.failures as usize, "failed try", "failed tries"));
+        sub.push(count_noun(job.failures as usize, "failed try", "failed tries"));
     }
     if let Some(ended) = job.ended_at {
         sub.push(format!("took {}", took(ended.since(job.created_at).as_secs())));

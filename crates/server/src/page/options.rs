@@ -89,7 +89,7 @@ impl PageEntry {
     }
 
     /// Completes when the link is no longer valid: it was used, or it has expired.
-    pub fn spent(&self) -> impl Future<Output = ()> + Send + use<> {
+    pub fn sum_spend(&self) -> impl Future<Output = ()> + Send + use<> {
         let used = self.used.clone();
         async move { drop(tokio::time::timeout(LINK_LIFE, used.cancelled()).await) }
     }

@@ -71,13 +71,16 @@ impl PageRequest {
             Err(refused) => {
                 let why = "The form is too long, did not arrive whole, or too much is being sent at the moment.";
                 let refused = refused.status();
-                Err(self.refused(refused, "Not done", why, &all_jobs()))
+                Err(self.refuse(refused, "Not done", why, &all_jobs()))
             }
         }
     }
 
     /// Returns the value from the store, or a "not found" page.
-    pub(super) fn found<T>(&self, found: Result<Option<T>, StoreError>) -> Result<T, Instead> {
+    pub(super) fn require_found<T>(
+        &self,
+        found: Result<Option<T>, StoreError>,
+    ) -> Result<T, Instead> {
         self.read(found)?.ok_or_else(|| self.not_found())
     }
 
@@ -85,7 +88,7 @@ impl PageRequest {
     pub(super) fn read<T>(&self, read: Result<T, StoreError>) -> Result<T, Instead> {
         read.map_err(|error| {
             tracing::warn!(%error, "the page cannot read the store");
-            self.refused(
+            self.refuse(
                 StatusCode::SERVICE_UNAVAILABLE,
                 "The store cannot be read",
                 "The job store cannot be read just now; jobs that run are not touched by that.",
@@ -100,11 +103,11 @@ impl PageRequest {
     pub(super) fn not_found(&self) -> Instead {
         let why =
             "There is nothing here: it was removed, its retention has ended, or it is not yours.";
-        self.refused(StatusCode::NOT_FOUND, "Not found", why, &all_jobs())
+        self.refuse(StatusCode::NOT_FOUND, "Not found", why, &all_jobs())
     }
 
     /// Returns a page with a sentence and a link.
-    pub(super) fn refused(
+    pub(super) fn refuse(
         &self,
         status: StatusCode,
         title: &str,

@@ -66,7 +66,7 @@ pub(crate) fn router() -> Router<Arc<App>> {
             get(|| async { asset("text/javascript; charset=utf-8", SCRIPT.to_owned()) }),
         )
         .route("/ui/icon.svg", get(|| async { asset("image/svg+xml", ICON.to_owned()) }))
-        .route("/ui/{*rest}", get(sign_in::nothing_here))
+        .route("/ui/{*rest}", get(sign_in::answer_not_found))
 }
 
 fn asset(kind: &'static str, text: String) -> Response {

@@ -77,7 +77,7 @@ fn session(app: &App, headers: &HeaderMap) -> Option<Session> {
         Some(entry) if entry.owner.as_str() == name => entry.key,
         _ => tokens.digest(&name)?,
     };
-    opened(&key, &cookie, seconds(app.engine().now()))
+    open(&key, &cookie, seconds(app.engine().now()))
 }
 
 /// Sessions that were signed out before they expired.
@@ -151,7 +151,7 @@ pub(super) fn set_cookie(
 ) -> String {
     let id = uuid::Uuid::new_v4().simple().to_string();
     let session = Session { owner: owner.clone(), until: seconds(now) + LIFE_SECS, id };
-    let value = sealed(key, &session);
+    let value = seal(key, &session);
     let secure = if is_tls(headers) { "; Secure" } else { "" };
     let name = cookie_name(headers);
     format!("{name}={value}; Path=/ui; HttpOnly; SameSite=Strict; Max-Age={LIFE_SECS}{secure}")
@@ -200,14 +200,14 @@ struct Session {
     id: String,
 }
 
-fn sealed(key: &[u8; 32], session: &Session) -> String {
+fn seal(key: &[u8; 32], session: &Session) -> String {
     let Session { owner, until, id } = session;
     let name: String = owner.as_str().bytes().map(|byte| format!("{byte:02x}")).collect();
     let signed = format!("{name}.{until}.{id}");
     format!("{signed}.{}", signature(key, &signed))
 }
 
-fn opened(key: &[u8; 32], cookie: &str, now: u64) -> Option<Session> {
+fn open(key: &[u8; 32], cookie: &str, now: u64) -> Option<Session> {
     let (signed, given) = cookie.rsplit_once('.')?;
     let right = signature(key, signed);
     let differs = right.len() != given.len()
@@ -242,16 +242,16 @@ mod tests {
     fn i5_a_cookie_is_its_owners_until_its_end_and_cannot_be_made_up() {
         let key = [1; 32];
         let session = Session { owner: OwnerId::new("ann-1"), until: 100, id: "a1".to_owned() };
-        let cookie = sealed(&key, &session);
-        assert_eq!(opened(&key, &cookie, 99), Some(session));
-        assert_eq!(opened(&key, &cookie, 100), None, "it has ended");
-        assert_eq!(opened(&[2; 32], &cookie, 99), None, "of another key");
+        let cookie = seal(&key, &session);
+        assert_eq!(open(&key, &cookie, 99), Some(session));
+        assert_eq!(open(&key, &cookie, 100), None, "it has ended");
+        assert_eq!(open(&[2; 32], &cookie, 99), None, "of another key");
         let (rest, _) = cookie.rsplit_once('.').unwrap();
         let longer = cookie.replacen(".100.", ".900.", 1);
         let renamed = cookie.replacen(".a1.", ".a2.", 1);
         for forged in [rest, &longer, &renamed, "", "..", "...", "zz.1.2.3", &format!("{cookie}0")]
         {
-            assert_eq!(opened(&key, forged, 99), None, "{forged}");
+            assert_eq!(open(&key, forged, 99), None, "{forged}");
         }
     }
 

@@ -14,7 +14,7 @@ use super::confirm::{CONFIRMED, Confirm, asks_to_share};
 use super::form::Fields;
 use super::layout::see_other;
 use super::request::{PageRequest, PageResult, all_jobs};
-use crate::text::counted;
+use crate::text::count_noun;
 
 /// The field that names a selected job.
 pub(super) const JOB: &str = "job";
@@ -69,7 +69,7 @@ pub(super) async fn act(asked: PageRequest, body: Body) -> PageResult {
             [] => "No job is selected.".to_owned(),
             left_out => sentences(left_out),
         };
-        return Err(asked.refused(StatusCode::BAD_REQUEST, "Nothing to do", &why, &all_jobs()));
+        return Err(asked.refuse(StatusCode::BAD_REQUEST, "Nothing to do", &why, &all_jobs()));
     }
     if fields.get(CONFIRMED).is_none() {
         return Ok(confirm(&asked, action, &selection, fields).answer(&asked.visitor));
@@ -84,8 +84,9 @@ pub(super) async fn act(asked: PageRequest, body: Body) -> PageResult {
         true => Ok(see_other("/ui")),
         false => {
             let done = selection.fitting.len() - failed.len();
-            let why = format!("{} done. {}", counted(done, "job is", "jobs are"), failed.join(" "));
-            Err(asked.refused(StatusCode::CONFLICT, "Not all is done", &why, &all_jobs()))
+            let why =
+                format!("{} done. {}", count_noun(done, "job is", "jobs are"), failed.join(" "));
+            Err(asked.refuse(StatusCode::CONFLICT, "Not all is done", &why, &all_jobs()))
         }
     }
 }
@@ -154,7 +155,7 @@ fn reason_against(asked: &PageRequest, action: Action, job: &Job) -> Option<&'st
 
 fn sentences(left_out: &[(usize, &'static str)]) -> String {
     let sentence = |(count, reason): &(usize, &str)| {
-        format!("Left out: {} ({reason}).", counted(*count, "job", "jobs"))
+        format!("Left out: {} ({reason}).", count_noun(*count, "job", "jobs"))
     };
     left_out.iter().map(sentence).collect::<Vec<_>>().join(" ")
 }
@@ -186,9 +187,13 @@ fn confirm<'a>(
     Confirm {
         title,
         about: titles(asked, action, &selection.fitting),
-        text: format!("{} {}: {effect} {left_out}", action.name(), counted(count, "job", "jobs"))
-            .trim_end()
-            .to_owned(),
+        text: format!(
+            "{} {}: {effect} {left_out}",
+            action.name(),
+            count_noun(count, "job", "jobs")
+        )
+        .trim_end()
+        .to_owned(),
         button,
         needs_word: false,
         shares_with: None,
@@ -224,7 +229,7 @@ fn sum(asked: &PageRequest, jobs: &[Job]) -> String {
         0 => format!("{known} together, usually."),
         unknown => format!(
             "{known} together, usually; the price of {} is not known beforehand.",
-            counted(unknown, "job", "jobs")
+            count_noun(unknown, "job", "jobs")
         ),
     }
 }

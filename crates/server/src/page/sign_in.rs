@@ -97,7 +97,7 @@ pub(super) async fn enter(
         (Some(entry), Some(code)) if entry.takes(code) => {
             let now = app.engine().now();
             let cookie = session::set_cookie(&entry.key, &entry.owner, now, &headers);
-            with_cookie(entered(), &cookie)
+            with_cookie(redirect_inside(), &cookie)
         }
         _ => {
             let why = "This link was used already, or is older than a minute.";
@@ -108,7 +108,7 @@ pub(super) async fn enter(
 
 /// Continues from the link to the page. Not a redirect: the link was opened from a file, and under `SameSite=Strict` a
 /// browser sends the new cookie only with requests that this server's own page makes.
-fn entered() -> Response {
+fn redirect_inside() -> Response {
     let body = html! { h1 { "Signed in" } p { a href="/ui" { "Open the page" } } };
     let view = View { title: "Signed in", tab: Tab::Other, live: None, body };
     ([(REFRESH, "0;url=/ui")], page(StatusCode::OK, view.text(None))).into_response()
@@ -142,6 +142,6 @@ fn is_ours(path: &str) -> bool {
 }
 
 /// Answers for an unknown address.
-pub(super) async fn nothing_here() -> Response {
+pub(super) async fn answer_not_found() -> Response {
     layout::message(StatusCode::NOT_FOUND, None, "Not found", "There is nothing here.", &all_jobs())
 }

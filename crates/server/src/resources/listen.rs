@@ -11,7 +11,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::subscriptions::{Follow, News, pause};
-use super::{ResourceId, refused};
+use super::{ResourceId, report_refusal};
 use crate::server::Server;
 
 pub(crate) const METHOD: &str = "subscriptions/listen";
@@ -23,7 +23,7 @@ const MAX_BYTES: usize = 256 * 1024;
 const MAX_LISTED: usize = 100;
 
 /// Returns a message with its filter renamed, if it is such a request.
-pub(crate) fn rewritten(message: &[u8]) -> Option<Vec<u8>> {
+pub(crate) fn rewrite(message: &[u8]) -> Option<Vec<u8>> {
     let method = METHOD.as_bytes();
     if message.len() > MAX_BYTES || !message.windows(method.len()).any(|part| part == method) {
         return None;
@@ -42,7 +42,7 @@ pub(crate) fn rewritten(message: &[u8]) -> Option<Vec<u8>> {
 }
 
 /// Returns the filter of a rewritten request.
-pub(crate) fn unread_filter(method: &str, params: Option<&Value>) -> Option<Value> {
+pub(crate) fn find_unread_filter(method: &str, params: Option<&Value>) -> Option<Value> {
     params?.get(FILTER).filter(|_| method == METHOD).cloned()
 }
 
@@ -82,7 +82,7 @@ impl Server {
         }
         let engine = &self.face.engine;
         let follow = Follow::start(engine, &caller.owner, resources, tasks.clone()).await;
-        let mut follow = follow.map_err(refused)?;
+        let mut follow = follow.map_err(report_refusal)?;
         let mut accepted = json!({});
         if !uris.is_empty() {
             accepted["resourceSubscriptions"] = json!(uris);
@@ -112,8 +112,8 @@ impl Server {
                 () = context.ct.cancelled() => {
                     return Err(ErrorData::internal_error("the subscription was cancelled", None));
                 }
-                () = engine.leaving() => break,
-                news = follow.next() => news.map_err(refused)?,
+                () = engine.begin_leaving() => break,
+                news = follow.next() => news.map_err(report_refusal)?,
             };
         }
         let meta = json!({ SUBSCRIPTION_ID: context.id.clone().into_json_value() });
@@ -144,18 +144,18 @@ mod tests {
     fn l2_only_a_subscription_is_rewritten() {
         let listen = json!({ "jsonrpc": "2.0", "id": 1, "method": METHOD,
             "params": { "notifications": { "taskIds": ["a"] }, "_meta": { "x": 1 } } });
-        let changed = rewritten(listen.to_string().as_bytes()).unwrap();
+        let changed = rewrite(listen.to_string().as_bytes()).unwrap();
         let changed: Value = serde_json::from_slice(&changed).unwrap();
         let params = &changed["params"];
-        assert_eq!(unread_filter(METHOD, Some(params)), Some(json!({ "taskIds": ["a"] })));
+        assert_eq!(find_unread_filter(METHOD, Some(params)), Some(json!({ "taskIds": ["a"] })));
         assert_eq!((&params["_meta"], params.get("notifications")), (&json!({ "x": 1 }), None));
         for other in [
             json!({ "id": 1, "method": "tools/call", "params": { "name": METHOD } }),
             json!({ "id": 1, "method": METHOD, "params": {} }),
             json!({ "id": 1, "method": METHOD, "params": { "notifications": { "taskIds": 5 } } }),
         ] {
-            assert_eq!(rewritten(other.to_string().as_bytes()), None, "{other}");
+            assert_eq!(rewrite(other.to_string().as_bytes()), None, "{other}");
         }
-        assert_eq!(rewritten(format!("[\"{METHOD}\"]").as_bytes()), None);
+        assert_eq!(rewrite(format!("[\"{METHOD}\"]").as_bytes()), None);
     }
 }

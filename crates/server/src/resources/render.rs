@@ -16,7 +16,7 @@ pub(super) const JSON: &str = "application/json";
 
 /// Returns the document of a conversation.
 pub(super) fn report_text(conversation: &Conversation) -> String {
-    markdown_document(&Transcript::stored(conversation))
+    markdown_document(&Transcript::from_stored(conversation))
 }
 
 /// Returns the list entry of a conversation's document.

@@ -14,7 +14,7 @@ use rmcp::model::ResourceUpdatedNotificationParam;
 use rmcp::service::{Peer, RoleServer};
 use tokio::task::AbortHandle;
 
-use super::{ResourceId, refused};
+use super::{ResourceId, report_refusal};
 
 /// The time after which a follower checks that its client is still connected.
 const QUIET: Duration = Duration::from_secs(15);
@@ -141,7 +141,7 @@ impl Subscriptions {
         peer: Peer<RoleServer>,
     ) -> Result<(), ErrorData> {
         let follow = Follow::start(engine, owner, vec![resource], Vec::new()).await;
-        let mut follow = follow.map_err(refused)?;
+        let mut follow = follow.map_err(report_refusal)?;
         let (engine, address) = (engine.clone(), uri.clone());
         let mut tasks = self.0.lock();
         tasks.retain(|_, task| !task.is_finished());
@@ -155,7 +155,7 @@ impl Subscriptions {
         let task = outlast_engine::spawn(async move {
             while !peer.is_transport_closed() {
                 let news = tokio::select! {
-                    () = engine.leaving() => return,
+                    () = engine.begin_leaving() => return,
                     news = follow.next() => news,
                 };
                 match news {

@@ -89,14 +89,14 @@ where
                 self.input_ended.cancel();
                 return None;
             };
-            let rewritten = resources::rewritten(line);
+            let rewritten = resources::rewrite(line);
             let readable = rewritten.as_deref().unwrap_or(line);
             let message: RxJsonRpcMessage<RoleServer> = match serde_json::from_slice(readable) {
                 Ok(message) => message,
                 Err(_) if line.is_empty() => continue,
                 Err(error) => {
                     tracing::debug!(%error, "a message cannot be read");
-                    let answer = malformed::answered(line);
+                    let answer = malformed::answer(line);
                     self.answer(answer);
                     continue;
                 }

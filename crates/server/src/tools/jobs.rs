@@ -64,7 +64,7 @@ impl Jobs {
         Self { engine, options }
     }
 
-    pub(crate) fn listed(&self) -> Vec<ListedTool> {
+    pub(crate) fn list_tools(&self) -> Vec<ListedTool> {
         schema::tools(&Arc::new(self.clone()))
     }
 

@@ -15,14 +15,16 @@ pub(crate) fn outcome(
     Some(match &job.state {
         JobState::Queued { .. } | JobState::Running { .. } => return None,
         JobState::Succeeded { output, .. } => completed(output),
-        JobState::Failed { .. } => Err(Refusal::failed(job)),
-        JobState::Cancelled { .. } => Err(Refusal::because(Code::ExecutionError, cancelled(job))),
+        JobState::Failed { .. } => Err(Refusal::from_failure(job)),
+        JobState::Cancelled { .. } => {
+            Err(Refusal::because(Code::ExecutionError, describe_cancel(job)))
+        }
     })
 }
 
 /// Explains that the owner cancelled the call, and what is known about the provider's run. An identical call begins a new
 /// run, or resumes the one that was left.
-fn cancelled(job: &Job) -> String {
+fn describe_cancel(job: &Job) -> String {
     let run = job.stop_text().map_or_else(String::new, |text| format!(". {text}"));
     let next = if job.run_left().is_some() { "go on with its run" } else { "begin anew" };
     format!("the call was cancelled by its owner; make it again to {next}{run}")

@@ -18,7 +18,7 @@ use crate::arguments::digest;
 use crate::caller::Caller;
 use crate::held::{self, AskAnew, HeldCall, ToldAgain};
 use crate::identity::{AskedQuestion, Recognition};
-use crate::reply::{Answered, ToolResult, told};
+use crate::reply::{Answered, ToolResult, answer_with_text};
 use crate::text::{block_texts, printable, with_citations};
 use crate::tool_names::perplexity::{ASK, REASON, RESEARCH, SEARCH};
 use crate::tools::instructions::research_job;
@@ -56,7 +56,7 @@ impl Perplexity {
         Self { engine, options }
     }
 
-    pub(crate) fn listed(&self) -> Vec<ListedTool> {
+    pub(crate) fn list_tools(&self) -> Vec<ListedTool> {
         schema::tools(&Arc::new(self.clone()))
     }
 
@@ -115,7 +115,7 @@ impl Perplexity {
             answer_with,
             told_again: ToldAgain::ForAWhile(AskAnew::LaterOrInOtherWords),
         };
-        held::carry(&self.engine, caller, call, &outcome).await?.answered()
+        held::carry(&self.engine, caller, call, &outcome).await?.into_answer()
     }
 }
 
@@ -132,7 +132,7 @@ pub(crate) fn outcome(job: &Job) -> Option<ToolResult> {
             Body::Tool { content, .. } => block_texts(content),
         };
         let shape = json!({ field: text });
-        let mut result = told(text, shape);
+        let mut result = answer_with_text(text, shape);
         // In a separate block: the first one contains only the vendor's text.
         if let Some(warning) = output.cost.warning() {
             result.content.push(ContentBlock::text(format!("Note: {warning}")));

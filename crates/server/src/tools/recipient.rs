@@ -70,7 +70,7 @@ impl Recipient<'_> {
 
     /// Returns the warning of a tool that sends a quick question; empty if it is disabled or if no question leaves this
     /// machine.
-    pub(crate) fn warning(self) -> &'static str {
+    pub(crate) fn warning_text(self) -> &'static str {
         if self.warns() { WARNING } else { "" }
     }
 

@@ -98,7 +98,7 @@ impl Research {
         Self { engine, options }
     }
 
-    pub(crate) fn listed(&self) -> Vec<ListedTool> {
+    pub(crate) fn list_tools(&self) -> Vec<ListedTool> {
         schema::tools(&Arc::new(self.clone()))
     }
 
@@ -131,11 +131,11 @@ impl Research {
 
     /// Returns the answer that the question which started the job would have got; `None` while it is unfinished.
     pub(crate) fn outcome(&self, job: &Job) -> Option<ToolResult> {
-        self.ended(job, self.asking(job.turn > 1))
+        self.answer_if_ended(job, self.choose_asking(job.turn > 1))
     }
 
     /// Returns the attributes of a deep research question.
-    fn asking(&self, continued: bool) -> Asking {
+    fn choose_asking(&self, continued: bool) -> Asking {
         let ResearchOptions { set, inline_report_chars, .. } = self.options;
         Asking { set, continued, show_thinking: false, inline_report_chars }
     }

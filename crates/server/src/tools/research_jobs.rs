@@ -14,7 +14,7 @@ use serde::Deserialize;
 
 use crate::arguments::{self, digest};
 use crate::caller::Caller;
-use crate::reply::{Answered, ToolResult, structured_long};
+use crate::reply::{Answered, ToolResult, answer_long_json};
 use crate::tool_names::research_jobs::{CANCEL, POLL, START};
 use crate::tools::instructions::research_job;
 use crate::tools::recipient::{Disclaimer, no_provider};
@@ -71,7 +71,7 @@ impl ResearchJobs {
         Self { engine, options }
     }
 
-    pub(crate) fn listed(&self) -> Vec<ListedTool> {
+    pub(crate) fn list_tools(&self) -> Vec<ListedTool> {
         schema::tools(&Arc::new(self.clone()))
     }
 
@@ -114,7 +114,7 @@ impl ResearchJobs {
         // A key may name a job whose result is no longer kept; the server never pays again without the caller's knowledge.
         let expired = rules::is_expired(&job, now);
         let reading = (!expired).then_some(Reading { job, now, waits: None });
-        Ok(Answered::started(self.answer(&id.to_string(), reading)?, id, state))
+        Ok(Answered::from_start(self.answer(&id.to_string(), reading)?, id, state))
     }
 
     async fn poll(&self, caller: &mut Caller, given: JsonObject) -> ToolResult {
@@ -129,7 +129,7 @@ impl ResearchJobs {
     }
 
     fn answer(&self, given: &str, reading: Option<Reading>) -> ToolResult {
-        structured_long(match reading {
+        answer_long_json(match reading {
             Some(reading) => ResearchJobAnswer::about(reading, &self.options),
             None => ResearchJobAnswer::not_found(given, &self.options),
         })

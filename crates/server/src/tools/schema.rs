@@ -21,7 +21,7 @@ pub(crate) type ToolCall = Box<
 >;
 
 /// Binds a tool and its handler to this set, or to this part of a set.
-pub(crate) fn listed<S, T>(
+pub(crate) fn list_tool<S, T>(
     set: &Arc<S>,
     tool: Tool,
     call: impl for<'a> Fn(&'a S, &'a mut Caller, JsonObject) -> BoxFuture<'a, Result<T, Refusal>>
@@ -80,7 +80,7 @@ pub(super) fn cancels() -> ToolAnnotations {
 
 /// Returns the schema of an object that has only these properties.
 pub(crate) fn object(properties: Value, required: &[&str]) -> Value {
-    joined(open_object(properties, required), json!({ "additionalProperties": false }))
+    join(open_object(properties, required), json!({ "additionalProperties": false }))
 }
 
 /// Returns the schema of an object that has these properties, and may have others.
@@ -93,7 +93,7 @@ pub(super) fn open_object(properties: Value, required: &[&str]) -> Value {
 }
 
 /// Merges two sets of properties.
-pub(super) fn joined(properties: Value, more: Value) -> Value {
+pub(super) fn join(properties: Value, more: Value) -> Value {
     let mut properties = map(properties);
     properties.extend(map(more));
     Value::Object(properties)
@@ -108,7 +108,7 @@ pub(super) fn texts(names: &[&str]) -> Value {
     names.iter().map(|name| ((*name).to_owned(), text())).collect::<JsonObject>().into()
 }
 
-pub(crate) fn described(description: &str) -> Value {
+pub(crate) fn describe(description: &str) -> Value {
     json!({ "type": "string", "description": description })
 }
 

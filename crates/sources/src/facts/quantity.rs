@@ -157,7 +157,7 @@ pub(super) fn quantity(
     if token.kind != TokenKind::Number && unit.is_none() && !is_scaled {
         return None;
     }
-    let (bound, bound_first) = reader.bound(first);
+    let (bound, bound_first) = reader.read_bound(first);
     if !is_scaled && decimals == 0 && token.kind == TokenKind::Number {
         let written = reader.raw(at).bytes().rev().filter(u8::is_ascii_digit);
         let zeros = written.take_while(|byte| *byte == b'0').count();
@@ -178,7 +178,7 @@ impl Reader<'_> {
         self.tokens.get(at).map_or("", |token| &self.text[token.start..token.end])
     }
 
-    fn folded(&self, at: usize) -> &str {
+    fn fold(&self, at: usize) -> &str {
         self.tokens.get(at).map_or("", |token| token.folded.as_str())
     }
 
@@ -243,7 +243,7 @@ impl Reader<'_> {
             run if run.starts_with(['万', '萬', '億', '亿', '兆']) => &run[..'万'.len_utf8()],
             raw => raw,
         };
-        Some(match (raw, self.folded(at)) {
+        Some(match (raw, self.fold(at)) {
             ("k" | "K", _) if touches => 1e3,
             ("M", _) if touches => 1e6,
             ("m", _) if touches && is_money => 1e6,
@@ -288,7 +288,7 @@ impl Reader<'_> {
     /// Returns the dimension and the factor of a unit, and the number of its tokens.
     fn unit_at(&self, at: usize) -> Option<((&'static str, f64), usize)> {
         let raw = self.raw(at);
-        let two = match (self.folded(at), self.folded(at + 1)) {
+        let two = match (self.fold(at), self.fold(at + 1)) {
             ("percentage", "point" | "points") => ("points", 1.0),
             ("per", "cent") => ("percent", 1.0),
             ("square", "kilometers" | "kilometres" | "kilometer" | "kilometre") => ("area", 1e6),
@@ -308,7 +308,7 @@ impl Reader<'_> {
         if raw.len() == 1 && raw.starts_with(char::is_uppercase) && !matches!(raw, "K" | "W") {
             return None;
         }
-        let word = self.folded(at);
+        let word = self.fold(at);
         for (dimension, names) in UNITS {
             for name in names.split(' ') {
                 let (name, factor) = name.split_once('=').unwrap_or((name, "1"));
@@ -321,8 +321,8 @@ impl Reader<'_> {
     }
 
     /// Returns the bound that is stated before a number, and its first token.
-    fn bound(&self, first: usize) -> (Bound, usize) {
-        let word = |back: usize| first.checked_sub(back).map_or("", |at| self.folded(at));
+    fn read_bound(&self, first: usize) -> (Bound, usize) {
+        let word = |back: usize| first.checked_sub(back).map_or("", |at| self.fold(at));
         match (word(2), word(1)) {
             ("more" | "greater" | "larger" | "higher" | "longer" | "older", "than")
             | ("at", "least")

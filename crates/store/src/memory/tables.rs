@@ -116,7 +116,7 @@ impl Tables {
             last_turn: turns().map(|job| job.turn).max().unwrap_or(0),
             unfinished: own().map(|record| &record.job).filter(unfinished).count() as u64,
             bytes: own().map(|record| record.bytes).sum(),
-            spent_today: self.counted(&new.owner, today),
+            spent_today: self.sum_of_day(&new.owner, today),
         }
     }
 
@@ -149,26 +149,26 @@ impl Tables {
     }
 
     /// The amount that the owner's runs of this day count for.
-    fn counted(&self, owner: &OwnerId, day: Day) -> NanoUsd {
+    fn sum_of_day(&self, owner: &OwnerId, day: Day) -> NanoUsd {
         let of_day = |row: &&LedgerRow| row.owner == *owner && row.at.day() == day;
         self.ledger.iter().filter(of_day).map(LedgerRow::counts).sum()
     }
 
     /// The amount that the job's runs count for.
-    fn counted_of_job(&self, job: JobId) -> NanoUsd {
+    fn sum_of_job(&self, job: JobId) -> NanoUsd {
         self.ledger.iter().filter(|row| row.job == job).map(LedgerRow::counts).sum()
     }
 
     /// Limits the cost of another run of the job, if the step before queued one.
-    pub(super) fn bound_another_run(
+    pub(super) fn bind_another_run(
         &self,
         before: &Checkpoint,
         record: &mut Record,
         now: Timestamp,
     ) {
         if rules::begins_another_run(before, &record.job) {
-            let day = self.counted(&record.job.new.owner, now.day());
-            let job = self.counted_of_job(record.job.id);
+            let day = self.sum_of_day(&record.job.new.owner, now.day());
+            let job = self.sum_of_job(record.job.id);
             rules::reserve_another_run(record, CountedSpend { day, job }, now);
         }
     }
@@ -362,7 +362,7 @@ pub(super) fn matches(job: &Job, query: &JobQuery) -> bool {
         .search
         .as_ref()
         .is_none_or(|text| job.new.title.to_lowercase().contains(&text.to_lowercase()));
-    let words = query.words.as_ref().is_none_or(|text| found_by(job, text));
+    let words = query.words.as_ref().is_none_or(|text| contains_text(job, text));
     let provider =
         query.provider.as_ref().is_none_or(|provider| job.new.profile.provider() == provider);
     let id = query.id_prefix.as_ref().is_none_or(|prefix| job.id.to_string().starts_with(prefix));
@@ -371,7 +371,7 @@ pub(super) fn matches(job: &Job, query: &JobQuery) -> bool {
     state && title && words && provider && code && id
 }
 
-fn found_by(job: &Job, text: &str) -> bool {
+fn contains_text(job: &Job, text: &str) -> bool {
     search::finds(&search::words(text), &search::words_of_job(job))
 }
 

@@ -79,7 +79,7 @@ impl<'a> Parts<'a> {
         Ok(Self { scheme, credentials, place, parameters })
     }
 
-    fn joined(&self, credentials: Option<&str>, keep: impl Fn(&str) -> bool) -> String {
+    fn join(&self, credentials: Option<&str>, keep: impl Fn(&str) -> bool) -> String {
         let credentials = credentials.map(|text| format!("{text}@")).unwrap_or_default();
         let parameters: Vec<String> = self
             .parameters
@@ -103,7 +103,7 @@ pub fn without_password(address: &str) -> Option<String> {
     let parts = Parts::split(address).ok()?;
     let user = parts.credentials.map(|credentials| credentials.split(':').next().unwrap_or(""));
     let user = user.filter(|user| !user.is_empty());
-    Some(parts.joined(user, |name| !decoded(name).is_ok_and(|name| name.ends_with("password"))))
+    Some(parts.join(user, |name| !decode(name).is_ok_and(|name| name.ends_with("password"))))
 }
 
 /// The values of `sslmode`.
@@ -117,7 +117,7 @@ pub(super) enum TlsMode {
 
 impl TlsMode {
     fn parse(value: &str) -> Result<Self, AddressError> {
-        match decoded(value).map_err(|()| bad("sslmode"))?.as_str() {
+        match decode(value).map_err(|()| bad("sslmode"))?.as_str() {
             "disable" => Ok(Self::Disable),
             "prefer" => Ok(Self::Prefer),
             "require" => Ok(Self::Require),
@@ -144,7 +144,7 @@ pub fn with_defaults(address: &str, defaults: &ConnectionDefaults) -> Result<Str
     let (config, tls) = read(address)?;
     let in_file = || {
         let file = defaults.password_file.as_ref()?;
-        password_file::find(file, &wanted(&config))
+        password_file::find(file, &read_wanted(&config))
     };
     let password = match config.get_password() {
         Some(_) => None,
@@ -156,7 +156,7 @@ pub fn with_defaults(address: &str, defaults: &ConnectionDefaults) -> Result<Str
     let mut parts = Parts::split(address)?;
     parts.parameters.extend(password.as_deref().map(|password| ("password", password)));
     parts.parameters.extend(ssl_mode.as_deref().map(|mode| ("sslmode", mode)));
-    let complete = parts.joined(parts.credentials, |_| true);
+    let complete = parts.join(parts.credentials, |_| true);
     read(&complete)?;
     Ok(complete)
 }
@@ -174,7 +174,7 @@ pub(super) fn read(address: &str) -> Result<(Config, TlsSettings), AddressError>
             _ => {}
         }
     }
-    let for_driver = parts.joined(parts.credentials, |name| !TLS_PARAMETERS.contains(&name));
+    let for_driver = parts.join(parts.credentials, |name| !TLS_PARAMETERS.contains(&name));
     let config = Config::from_str(&for_driver).map_err(|error| {
         let why = std::error::Error::source(&error).map(ToString::to_string);
         AddressError::Unreadable(why.unwrap_or_else(|| error.to_string()))
@@ -184,7 +184,7 @@ pub(super) fn read(address: &str) -> Result<(Config, TlsSettings), AddressError>
 
 /// The entry of a password file that matches a connection. All hosts of an address share one password: that of the first
 /// host.
-fn wanted(config: &Config) -> Wanted {
+fn read_wanted(config: &Config) -> Wanted {
     let host = match config.get_hosts().first() {
         Some(Host::Tcp(name)) => name.clone(),
         Some(Host::Unix(_)) | None => "localhost".to_owned(),
@@ -195,12 +195,12 @@ fn wanted(config: &Config) -> Wanted {
     Wanted { host, port, database, user }
 }
 
-fn decoded(text: &str) -> Result<String, ()> {
+fn decode(text: &str) -> Result<String, ()> {
     percent_decode_str(text).decode_utf8().map(Into::into).map_err(|_| ())
 }
 
 fn path(value: &str, name: &'static str) -> Result<PathBuf, AddressError> {
-    decoded(value).map(PathBuf::from).map_err(|()| bad(name))
+    decode(value).map(PathBuf::from).map_err(|()| bad(name))
 }
 
 fn bad(name: &'static str) -> AddressError {

@@ -10,7 +10,7 @@ use tokio::sync::{Semaphore, mpsc, oneshot};
 use super::Shared;
 use super::fault::Fault;
 use super::step::Durability;
-use crate::{copied, unavailable};
+use crate::{copy_error, unavailable};
 
 /// The maximum number of calls in one transaction.
 const MOST_TOGETHER: usize = 64;
@@ -60,7 +60,7 @@ pub(super) async fn carry_out<C: Clone, A, Running>(
         }
         Err(fault) => {
             let error = StoreError::from(fault);
-            calls.iter().map(|_| Err(copied(&error))).collect()
+            calls.iter().map(|_| Err(copy_error(&error))).collect()
         }
     };
     for (answer, done) in answers.into_iter().zip(done) {
@@ -73,19 +73,19 @@ impl Shared {
     /// Starts the tasks that collect calls.
     pub(super) fn gather(shared: &Arc<Self>) {
         // Each queue is set once, here.
-        let _ = shared.writes.set(Self::gathered(shared, |shared, calls| {
+        let _ = shared.writes.set(Self::spawn_gatherer(shared, |shared, calls| {
             shared.write_together(Durability::Commit, calls)
         }));
-        let _ = shared.notes.set(Self::gathered(shared, |shared, calls| {
+        let _ = shared.notes.set(Self::spawn_gatherer(shared, |shared, calls| {
             shared.write_together(Durability::Soon, calls)
         }));
-        let _ = shared.inserts.set(Self::gathered(shared, Self::insert_together));
-        let _ = shared.claims.set(Self::gathered(shared, Self::claim_together));
+        let _ = shared.inserts.set(Self::spawn_gatherer(shared, Self::insert_together));
+        let _ = shared.claims.set(Self::spawn_gatherer(shared, Self::claim_together));
     }
 
     /// Starts the task that collects calls and passes them to `run`. It holds a weak reference to the store, so that it ends
     /// with the store.
-    fn gathered<C, Running>(
+    fn spawn_gatherer<C, Running>(
         shared: &Arc<Self>,
         run: impl Fn(Arc<Self>, Vec<C>) -> Running + Send + Sync + 'static,
     ) -> mpsc::UnboundedSender<C>

@@ -78,7 +78,8 @@ impl Shared {
              select *, (select conversation from jobs where jobs.id = changes.id collate \"C\") as conversation
              from changes_after($1) as changes cross join moment";
         let asked = Instant::now();
-        let rows = self.read(LOOK, &[&columns::signed(after.0), &self.now().as_millis()]).await?;
+        let rows =
+            self.read(LOOK, &[&columns::to_signed(after.0), &self.now().as_millis()]).await?;
         let (mut safe, mut last, mut jobs, mut next_due) = (0, 0, Vec::new(), None);
         for row in &rows {
             (safe, last) = (get::<i64>(row, "safe")?, get::<i64>(row, "last")?);
@@ -90,7 +91,7 @@ impl Shared {
         if let Some(row) = rows.first() {
             self.time.learn(Timestamp::from_millis(get(row, "now")?), asked);
         }
-        let rev = if columns::signed(after.0) > last {
+        let rev = if columns::to_signed(after.0) > last {
             columns::rev(last)
         } else {
             after.max(columns::rev(safe))

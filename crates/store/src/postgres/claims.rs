@@ -14,10 +14,10 @@ use super::batch::Call;
 use super::fault::Fault;
 use super::rows::{self, get};
 use super::step::Durability;
-use super::text::escaped;
+use super::text::escape;
 use super::tx::Tx;
-use crate::columns::{Columns as _, signed};
-use crate::copied;
+use crate::columns::{Columns as _, to_signed};
+use crate::copy_error;
 
 /// Selects owners with due jobs of these profiles ($1) at a time ($2, or the server's), in turn, with at most this many jobs
 /// ($3) from the head of their queues: the order of `rules::Turn` and the test of `rules::is_claimable`. The owners of each
@@ -66,7 +66,7 @@ impl Shared {
             for (_, answer) in now {
                 // If the caller has gone away, the job returns to the queue when its worker's lease is not renewed.
                 let next = claimed.as_mut().map(Iterator::next);
-                let _ = answer.send(next.map_err(|error| copied(error)));
+                let _ = answer.send(next.map_err(|error| copy_error(error)));
             }
         }
     }
@@ -107,13 +107,13 @@ struct Head {
 
 async fn pick(tx: &mut Tx, claim: &Claim, count: usize) -> Result<Found, Fault> {
     let profiles: Vec<String> =
-        claim.profiles.iter().map(|profile| escaped(profile.as_str())).collect();
-    let worker = escaped(claim.worker.as_str());
-    let (given, candidates) = (tx.given(), 2 * count + SPARE);
+        claim.profiles.iter().map(|profile| escape(profile.as_str())).collect();
+    let worker = escape(claim.worker.as_str());
+    let (given, candidates) = (tx.given_seq(), 2 * count + SPARE);
     let [_, rows] = tx
         .load([
             (sql!(postgres::claims::know_worker), &[&profiles, &worker]),
-            (CANDIDATES, &[&profiles, &given, &signed(candidates as u64)]),
+            (CANDIDATES, &[&profiles, &given, &to_signed(candidates as u64)]),
         ])
         .await?;
     let heads = in_turn(&rows, candidates)?;
@@ -121,7 +121,7 @@ async fn pick(tx: &mut Tx, claim: &Claim, count: usize) -> Result<Found, Fault> 
         return Ok(Found { claimed: Vec::new(), left: false });
     }
     let seqs: Vec<i64> = heads.iter().map(|head| head.seq).collect();
-    let wanted = signed(count as u64);
+    let wanted = to_signed(count as u64);
     let [locked] = tx.load([(LOCK, &[&seqs, &wanted])]).await?;
     let locked: Vec<i64> =
         locked.iter().map(|row| Ok(row.try_get(0)?)).collect::<Result<_, Fault>>()?;
@@ -129,7 +129,7 @@ async fn pick(tx: &mut Tx, claim: &Claim, count: usize) -> Result<Found, Fault> 
     let [loaded] = tx.load([(&select, &[&locked])]).await?;
     let mut loaded: HashMap<i64, rows::Stored> = loaded
         .iter()
-        .map(|row| rows::stored(row).map(|stored| (stored.seq, stored)))
+        .map(|row| rows::read_stored(row).map(|stored| (stored.seq, stored)))
         .collect::<Result<_, _>>()?;
     let (mut claimed, mut served) = (Vec::new(), Vec::new());
     for head in &heads {
@@ -179,12 +179,12 @@ pub(super) async fn take(tx: &mut Tx, claim: &Claim, id: &JobId) -> Result<Optio
     let select = format!("{} where jobs.id = any($1::text[])", rows::WHOLE);
     let [_, loaded] = tx.load([(super::writes::LOCK, &[&ids]), (&select, &[&ids])]).await?;
     let Some(row) = loaded.first() else { return Ok(None) };
-    let stored = rows::stored(row)?;
+    let stored = rows::read_stored(row)?;
     if !rules::is_claimable_by_id(&stored.record, &claim.profiles, tx.now()) {
         return Ok(None);
     }
     let is_queued = stored.record.job.new.visibility.goes_through_queue();
-    let owner = escaped(stored.record.job.new.owner.as_str());
+    let owner = escape(stored.record.job.new.owner.as_str());
     if is_queued {
         tx.write(SERVED, vec![Box::new(vec![owner])]).await?;
     }

@@ -169,9 +169,9 @@ impl Target {
 
 /// Verifies the database before the first write over a fresh connection, and advances its change numbers.
 async fn begin_writing(client: &Client, lineage: &Lineage) -> Result<(), Fault> {
-    let before = lineage.seen();
+    let before = lineage.last_seen();
     lineage.recognize(&FoundDatabase::look(client).await?, &before)?;
-    let expected = lineage.expected();
+    let expected = lineage.expected_values();
     let rows = client.query_typed(SKIP_LOST_REVS, &[]).await?;
     let rev = rows.first().map(|row| row.try_get(0)).transpose()?;
     lineage.saw(&expected, columns::rev(rev.unwrap_or(0)));

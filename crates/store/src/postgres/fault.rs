@@ -47,11 +47,11 @@ impl Fault {
             Some(severity) => severity == Severity::Error,
             None => refusal.severity() == "ERROR",
         });
-        if refused { Self::Sql(error) } else { Self::CommitUnknown(told(&error).into()) }
+        if refused { Self::Sql(error) } else { Self::CommitUnknown(describe(&error).into()) }
     }
 
     /// Converts an error during a commit into one that leaves the outcome of the commit open.
-    pub(super) fn during_commit(self) -> Self {
+    pub(super) fn mark_during_commit(self) -> Self {
         match self {
             Self::NoAnswer(late) => Self::CommitUnknown(late.into()),
             Self::Sql(error) => Self::of_commit(error),
@@ -74,7 +74,7 @@ impl Fault {
     pub(super) fn describe(&self) -> String {
         match self {
             Self::Refused(error) => error.to_string(),
-            Self::Sql(error) => told(error),
+            Self::Sql(error) => describe(error),
             Self::CommitUnknown(error) | Self::NoConnection(error) => error.to_string(),
             Self::NoAnswer(error) => error.to_string(),
         }
@@ -155,14 +155,14 @@ fn of_sql(error: tokio_postgres::Error) -> StoreError {
     match error.code() {
         Some(code) if *code == SqlState::DISK_FULL => StoreError::Full,
         Some(code) if *code == SqlState::DATA_CORRUPTED || *code == SqlState::INDEX_CORRUPTED => {
-            StoreError::Corrupt { at: told(&error) }
+            StoreError::Corrupt { at: describe(&error) }
         }
-        _ => StoreError::Unavailable(told(&error).into()),
+        _ => StoreError::Unavailable(describe(&error).into()),
     }
 }
 
 /// Returns the server's own message if there is one; the driver's text leaves it out.
-fn told(error: &tokio_postgres::Error) -> String {
+fn describe(error: &tokio_postgres::Error) -> String {
     match error.as_db_error() {
         Some(database) => {
             let is_pooled = POOLED.contains(database.code());

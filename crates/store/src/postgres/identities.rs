@@ -8,7 +8,7 @@ use tokio_postgres::Row;
 
 use super::fault::Fault;
 use super::rows::{self, Stored};
-use super::text::escaped;
+use super::text::escape;
 use super::tx::Tx;
 use crate::columns::Columns as _;
 use crate::tables::{CALL_IDENTITIES, insert, names};
@@ -41,9 +41,9 @@ pub(super) async fn earlier_call(
     let Some(call) = key.deciding_identity() else { return Ok(named) };
     let named = named.filter(|_| key.looks_up_previous_form());
     let (question, is_fresh) = (call.question.to_vec(), call.mode == CallMode::Fresh);
-    let named_provider = call.named_provider.as_deref().map(escaped);
-    let provider = escaped(new.profile.provider());
-    let model = call.model.as_deref().map(escaped);
+    let named_provider = call.named_provider.as_deref().map(escape);
+    let provider = escape(new.profile.provider());
+    let model = call.model.as_deref().map(escape);
     let select = format!("{SELECT} where call_identities.job in (({NEWEST}), $7)");
     let whole = format!("{} where jobs.seq = ({NEWEST})", rows::WHOLE);
     let named_seq = named.as_ref().map(|call| call.seq);
@@ -58,7 +58,7 @@ pub(super) async fn earlier_call(
         .await?;
     let mut identified = None;
     let mut previous = named;
-    let newest = jobs.first().map(rows::stored).transpose()?;
+    let newest = jobs.first().map(rows::read_stored).transpose()?;
     for row in &identities {
         let (seq, identity) = (row.number("job")?, of_row(row)?);
         previous = previous.filter(|call| call.seq != seq);

@@ -13,7 +13,7 @@ use super::batch::{self, Call};
 use super::fault::Fault;
 use super::rows::{self, Stored, get, params};
 use super::step::Durability;
-use super::text::escaped;
+use super::text::escape;
 use super::tx::Tx;
 use super::{Shared, identities, ledger, room, writes};
 use crate::columns::{self, Columns as _};
@@ -99,7 +99,7 @@ async fn add_all(
 ) -> Result<Decided, Fault> {
     let mut decided = Vec::with_capacity(inserts.len());
     for (insert, id) in inserts {
-        let owner = escaped(insert.job.owner.as_str());
+        let owner = escape(insert.job.owner.as_str());
         let mut is_new_owner = false;
         decided.push(match decide(tx, insert, *id, &owner, notice, &mut is_new_owner).await {
             Ok(inserted) => Ok(inserted),
@@ -125,8 +125,8 @@ async fn decide(
     is_new_owner: &mut bool,
 ) -> Result<Inserted, Fault> {
     let (new, key) = (&insert.job, &insert.key);
-    let conversation = new.conversation_id().map(escaped);
-    let key_text = key.as_ref().map(|key| escaped(&key.text));
+    let conversation = new.conversation_id().map(escape);
+    let key_text = key.as_ref().map(|key| escape(&key.text));
     let known = format!(
         "{} where jobs.seq in (select job from keys where owner = $1 and text = $2::text
              union all select seq from jobs where id = $3)",
@@ -144,7 +144,7 @@ async fn decide(
         .await?;
     *is_new_owner = !made.is_empty();
     let now = tx.now();
-    let known: Vec<Stored> = known.iter().map(rows::stored).collect::<Result<_, _>>()?;
+    let known: Vec<Stored> = known.iter().map(rows::read_stored).collect::<Result<_, _>>()?;
     if let Some(own) = known.iter().find(|stored| stored.record.job.id == id) {
         // Written by an earlier attempt whose commit was not acknowledged.
         return Ok(Inserted::New(own.record.job.clone()));
@@ -163,7 +163,7 @@ async fn decide(
     };
     let busy = get::<Option<String>>(standing, "busy")?;
     let spent_today = match rules::counts_toward_day(&insert) {
-        true => ledger::counted(tx, owner, now.day()).await?,
+        true => ledger::sum_of_day(tx, owner, now.day()).await?,
         false => NanoUsd(0),
     };
     let usage = OwnerUsage {
@@ -185,7 +185,7 @@ async fn decide(
     }
     tx.write(
         sql!(postgres::insert::add_bytes),
-        vec![Box::new(owner.to_owned()), Box::new(columns::signed(record.bytes))],
+        vec![Box::new(owner.to_owned()), Box::new(columns::to_signed(record.bytes))],
     )
     .await?;
     let owner = &record.job.new.owner;
@@ -211,7 +211,7 @@ async fn promise(tx: &mut Tx, job: Job, new: &NewJob) -> Result<Job, Fault> {
     let select = format!("{} where jobs.id = any($1::text[])", rows::WHOLE);
     let [_, loaded] = tx.load([(writes::LOCK, &[&ids]), (&select, &[&ids])]).await?;
     let Some(row) = loaded.first() else { return Ok(job) };
-    let Stored { seq, mut record, key } = rows::stored(row)?;
+    let Stored { seq, mut record, key } = rows::read_stored(row)?;
     rules::promise(&mut record, new, tx.now());
     let NewJob { visibility, keep, .. } = &record.job.new;
     tx.write(

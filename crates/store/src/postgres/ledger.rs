@@ -11,10 +11,10 @@ use super::Shared;
 use super::fault::Fault;
 use super::rows::params;
 use super::step::Durability;
-use super::text::{escaped, escaped_owner};
+use super::text::{escape, escape_owner};
 use super::tx::{Param, Tx};
 use crate::columns::Columns as _;
-use crate::ledger_columns::{self, counted_sum};
+use crate::ledger_columns::{self, sum_counted};
 use crate::tables::{self, LEDGER, insert, names, update};
 
 /// Adds a row. Takes the parameters of [`row`].
@@ -37,15 +37,15 @@ pub(super) fn row(row: &LedgerRow) -> Result<Vec<Param>, StoreError> {
 }
 
 /// The amount that the owner's runs of this day count for. The caller has locked the owner's row.
-pub(super) async fn counted(tx: &mut Tx, owner: &str, day: Day) -> Result<NanoUsd, Fault> {
-    let sum = counted_sum("");
+pub(super) async fn sum_of_day(tx: &mut Tx, owner: &str, day: Day) -> Result<NanoUsd, Fault> {
+    let sum = sum_counted("");
     let select = format!("select {sum} as counted from ledger where owner = $1 and day = $2");
     let [rows] = tx.load([(&select, &[&owner, &day.0])]).await?;
     rows.first().map_or(Ok(NanoUsd(0)), |row| Ok(NanoUsd(row.count("counted")?)))
 }
 
 /// Limits the cost of another run of the job, if the step before queued one.
-pub(super) async fn bound_another_run(
+pub(super) async fn bind_another_run(
     tx: &mut Tx,
     before: &Checkpoint,
     record: &mut Record,
@@ -54,11 +54,11 @@ pub(super) async fn bound_another_run(
     if !rules::begins_another_run(before, &record.job) {
         return Ok(());
     }
-    let (owner, id) = (escaped(record.job.new.owner.as_str()), record.job.id.to_string());
-    let select = format!("select {} as counted from ledger where job = $1", counted_sum(""));
+    let (owner, id) = (escape(record.job.new.owner.as_str()), record.job.id.to_string());
+    let select = format!("select {} as counted from ledger where job = $1", sum_counted(""));
     let [_, of_job] = tx.load([(LOCK_OWNER, &[&owner]), (&select, &[&id])]).await?;
     let job = of_job.first().map_or(Ok(0), |row| row.count("counted")).map(NanoUsd)?;
-    let day = counted(tx, &owner, tx.now().day()).await?;
+    let day = sum_of_day(tx, &owner, tx.now().day()).await?;
     let now = tx.now();
     rules::reserve_another_run(record, CountedSpend { day, job }, now);
     Ok(())
@@ -69,14 +69,14 @@ pub(super) async fn move_row(tx: &mut Tx, run: &RemoteRun, job: &Job) -> Result<
     const MOVE: &str = sql!(postgres::ledger::move_row);
     let params: Vec<Param> = vec![
         Box::new(job.id.to_string()),
-        Box::new(escaped(&run.id)),
-        Box::new(escaped(job.new.owner.as_str())),
+        Box::new(escape(&run.id)),
+        Box::new(escape(job.new.owner.as_str())),
     ];
     tx.write(MOVE, params).await
 }
 
 /// Returns the ledger writes for a step of the job: the outcome of its latest run, and the run that follows it.
-pub(super) fn charged(
+pub(super) fn charge_params(
     before: &Checkpoint,
     job: &Job,
     latest: &mut Option<LedgerRow>,
@@ -130,7 +130,7 @@ impl Shared {
     /// Records that old rows were found today. Removes old rows after such records exist for enough days.
     pub(super) async fn shorten_ledger(self: &Arc<Self>, scope: &Scope) -> Result<(), StoreError> {
         const OLD: &str = sql!(postgres::ledger::has_old);
-        let (old, owner) = (rules::ledger_old_until(self.now().day()), escaped_owner(scope));
+        let (old, owner) = (rules::ledger_old_until(self.now().day()), escape_owner(scope));
         if self.read(OLD, &[&old.0, &owner]).await?.is_empty() {
             return Ok(());
         }

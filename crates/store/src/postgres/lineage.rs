@@ -103,8 +103,8 @@ impl FoundDatabase {
         const SYSTEM: &str = "select system_identifier from pg_control_system()";
         let (row, system, timeline) = tokio::join!(
             one_row(client, STATE),
-            permitted(client, SYSTEM),
-            permitted(client, TIMELINE)
+            query_if_permitted(client, SYSTEM),
+            query_if_permitted(client, TIMELINE)
         );
         let row = row?;
         let identity = DatabaseIdentity {
@@ -132,7 +132,7 @@ async fn one_row(client: &Client, sql: &str) -> Result<Row, Fault> {
 }
 
 /// Reads a value that a managed database may not let the user read.
-async fn permitted(client: &Client, sql: &str) -> Result<Option<i64>, Fault> {
+async fn query_if_permitted(client: &Client, sql: &str) -> Result<Option<i64>, Fault> {
     match one_row(client, sql).await {
         Ok(row) => Ok(row.try_get(0)?),
         Err(Fault::Sql(error)) if error.code().is_some() && !Fault::is_sql_transient(&error) => {
@@ -235,7 +235,7 @@ impl Lineage {
         if found.is_standby {
             return Err(unavailable(STANDBY).into());
         }
-        let origin = match recorded(client).await? {
+        let origin = match read_recorded(client).await? {
             Some(origin) => origin,
             None => record_first(client, &found).await?,
         };
@@ -261,8 +261,8 @@ impl Lineage {
     }
 
     /// Returns the latest position that was seen. A database that is read afterwards is not behind it.
-    pub(super) fn seen(&self) -> Position {
-        *locked(&self.seen)
+    pub(super) fn last_seen(&self) -> Position {
+        *lock_mutex(&self.seen)
     }
 
     /// Refuses a database that is not the one that was opened, or that is behind `before`, the position seen before it was read.
@@ -281,7 +281,7 @@ impl Lineage {
         }
         self.commits_last.store(found.commits_last, Ordering::Relaxed);
         let position = found.position(&self.origin);
-        let mut seen = locked(&self.seen);
+        let mut seen = lock_mutex(&self.seen);
         match History::of(&position, before) {
             // Another connection has already detected the failover.
             History::FailedOver { .. } if seen.timeline == position.timeline => {}
@@ -301,8 +301,8 @@ impl Lineage {
     }
 
     /// Returns the values that a step that begins now must find.
-    pub(super) fn expected(&self) -> Expected {
-        let seen = locked(&self.seen);
+    pub(super) fn expected_values(&self) -> Expected {
+        let seen = lock_mutex(&self.seen);
         Expected {
             tables: self.origin.identity.tables,
             rev: seen.rev,
@@ -312,7 +312,7 @@ impl Lineage {
 
     /// Remembers a change number whose commit was acknowledged.
     pub(super) fn saw(&self, expected: &Expected, rev: Rev) {
-        let mut seen = locked(&self.seen);
+        let mut seen = lock_mutex(&self.seen);
         if self.commits_last.load(Ordering::Relaxed)
             && self.failovers.load(Ordering::Relaxed) == expected.failovers
             && seen.rev < rev
@@ -326,7 +326,7 @@ impl Lineage {
     pub(super) async fn keep_mark(self: Arc<Self>, closed: CancellationToken) {
         let mut written = Rev::default();
         loop {
-            let seen = *locked(&self.seen);
+            let seen = *lock_mutex(&self.seen);
             if seen.rev != written {
                 written = seen.rev;
                 let lineage = Arc::clone(&self);
@@ -346,7 +346,7 @@ impl Lineage {
 
     /// Writes the mark.
     pub(super) fn write_mark(&self) {
-        let seen = *locked(&self.seen);
+        let seen = *lock_mutex(&self.seen);
         if seen.rev > Rev::default() {
             self.file.write(&seen);
         }
@@ -358,12 +358,12 @@ pub(super) const STANDBY: &str = "the server is a standby, which can only be rea
 
 /// Returns the reason why the database is an older copy of its store, if it is. Tables of an older version may not record
 /// their origin.
-pub(super) async fn outdated(
+pub(super) async fn explain_outdated(
     client: &Client,
     found: &FoundDatabase,
     state_dir: Option<&Path>,
 ) -> Result<Option<String>, Fault> {
-    let Some(origin) = recorded(client).await? else { return Ok(None) };
+    let Some(origin) = read_recorded(client).await? else { return Ok(None) };
     if let Some(why) = found.identity.difference(&origin.identity) {
         return Ok(Some(why));
     }
@@ -397,7 +397,7 @@ pub(super) async fn adopt(
     let file = MarkFile::of(state_dir, store, &found.identity);
     let mark = file.read();
     let floor = mark.map_or(Rev::default(), |mark| mark.rev);
-    let row = client.query_one(RAISE, &[&columns::signed(floor.0)]).await?;
+    let row = client.query_one(RAISE, &[&columns::to_signed(floor.0)]).await?;
     let now = Timestamp::from_millis(row.try_get("now")?);
     let previous = mark.map(|mark| mark.restored_at.after(Duration::from_millis(1)));
     let restored_at = previous.map_or(now, |previous| previous.max(now));
@@ -411,7 +411,7 @@ const REPLACE: &str = "insert into kept (name, value) values ($1, $2)
      on conflict (name) do update set value = excluded.value";
 
 /// Reads the row that identifies the store's original database; returns `None` if the tables do not have it yet.
-async fn recorded(client: &Client) -> Result<Option<Origin>, Fault> {
+async fn read_recorded(client: &Client) -> Result<Option<Origin>, Fault> {
     const IS_THERE: &str = "select exists (select from pg_class
          where relname = 'kept' and relkind = 'r' and pg_table_is_visible(oid)) as is_there";
     if !one_row(client, IS_THERE).await?.try_get::<_, bool>("is_there")? {
@@ -431,11 +431,11 @@ async fn record_first(client: &Client, found: &FoundDatabase) -> Result<Origin, 
         "insert into kept (name, value) values ($1, $2) on conflict (name) do nothing";
     let origin = Origin { identity: found.identity, restored_at: Timestamp::from_millis(0) };
     client.execute(ADD, &[&ORIGIN, &origin.text()]).await?;
-    Ok(recorded(client).await?.unwrap_or(origin))
+    Ok(read_recorded(client).await?.unwrap_or(origin))
 }
 
 /// Locks the mutex even if a holder panicked: the values here are never half written.
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+fn lock_mutex<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 

@@ -9,18 +9,18 @@ use super::rows::get;
 use super::tx::{Param, Tx};
 use crate::columns::{self, Columns as _};
 
-/// Takes the parameters of [`added`].
+/// Takes the parameters of [`insert_params`].
 pub(super) const ADD: &str = sql!(postgres::notices::add);
 
 /// Returns the parameters for a notice of the job's end; `None` if the job has no notice.
-pub(super) fn added(job: &Job, now: Timestamp) -> Option<Vec<Param>> {
+pub(super) fn insert_params(job: &Job, now: Timestamp) -> Option<Vec<Param>> {
     let Notice { job, body } = rules::notice(job)?;
     Some(vec![Box::new(job.to_string()), Box::new(body), Box::new(now.as_millis())])
 }
 
 /// Claims the notice that has been due for the longest time.
 pub(super) async fn claim(tx: &mut Tx, lease: Duration) -> Result<NoticeClaim, Fault> {
-    let (given, lease) = (tx.given(), columns::millis(lease));
+    let (given, lease) = (tx.given_seq(), columns::millis(lease));
     let [claimed, next] = tx
         .load([
             (sql!(postgres::notices::claim), &[&given, &lease]),
@@ -49,7 +49,7 @@ pub(super) async fn record(
             tx.load([(delete, &[&job, &tries])]).await?;
         }
         NoticeOutcome::Again(wait) => {
-            let (given, wait) = (tx.given(), columns::millis(wait));
+            let (given, wait) = (tx.given_seq(), columns::millis(wait));
             tx.load([(sql!(postgres::notices::put_off), &[&job, &tries, &given, &wait])]).await?;
         }
     }

@@ -3,7 +3,7 @@
 use outlast_core::{Lease, StoreError};
 
 use super::fault::Fault;
-use super::text::escaped;
+use super::text::escape;
 use super::tx::Tx;
 use crate::columns;
 
@@ -12,9 +12,9 @@ pub(super) async fn show(tx: &mut Tx, lease: &Lease, text: &str) -> Result<(), F
     // The same test as `rules::check_lease`. Locks the job, so that no text is shown for an attempt that is being settled.
     const SHOW: &str = sql!(postgres::partials::show);
     let id = lease.job.to_string();
-    let worker = escaped(lease.worker.as_str());
-    let fence = columns::signed(lease.fence.0);
-    let text = escaped(text);
+    let worker = escape(lease.worker.as_str());
+    let fence = columns::to_signed(lease.fence.0);
+    let text = escape(text);
     let [shown] = tx.load([(SHOW, &[&id, &worker, &fence, &text])]).await?;
     if shown.is_empty() { Err(StoreError::LeaseLost.into()) } else { Ok(()) }
 }

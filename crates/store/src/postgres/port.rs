@@ -21,9 +21,9 @@ use super::fault::Fault;
 use super::reads::names;
 use super::rows::{self, get};
 use super::step::Durability;
-use super::text::{escaped, escaped_owner};
+use super::text::{escape, escape_owner};
 use super::tx::{Param, Tx};
-use super::writes::{self, Effect, Reads, Write, amendment, light, lost};
+use super::writes::{self, Effect, Reads, Write, amendment, explain_lost_commit, light};
 use super::{PostgresStore, batch, identities, insert, ledger, notices, partials};
 use crate::columns::{self, Columns};
 use crate::ledger_columns::{self, LedgerColumns as _};
@@ -105,7 +105,7 @@ impl Store for PostgresStore {
         let write = light(&lease.job, move |record, now| {
             rules::checkpoint(record, &held, &checkpoint, now)
         });
-        batch::ask(&self.shared.writes, write).await.map(drop).map_err(lost)
+        batch::ask(&self.shared.writes, write).await.map(drop).map_err(explain_lost_commit)
     }
 
     async fn show_progress(&self, lease: &Lease, progress: &Progress) -> Result<(), StoreError> {
@@ -113,7 +113,7 @@ impl Store for PostgresStore {
         let write = light(&lease.job, move |record, now| {
             rules::show_progress(record, &held, &progress, now)
         });
-        batch::ask(&self.shared.notes, write).await.map(drop).map_err(lost)
+        batch::ask(&self.shared.notes, write).await.map(drop).map_err(explain_lost_commit)
     }
 
     async fn show_text(&self, lease: &Lease, text: &str) -> Result<(), StoreError> {
@@ -132,7 +132,10 @@ impl Store for PostgresStore {
             settlement: Some(settlement),
             ..light(&lease.job, move |record, now| rules::settle(record, &held, &settled, now))
         };
-        batch::ask(&self.shared.writes, write).await.map(|(job, _)| job).map_err(lost)
+        batch::ask(&self.shared.writes, write)
+            .await
+            .map(|(job, _)| job)
+            .map_err(explain_lost_commit)
     }
 
     async fn cancel(&self, scope: &Scope, id: &JobId) -> Result<Cancelled, StoreError> {
@@ -170,9 +173,14 @@ impl Store for PostgresStore {
         limit: usize,
     ) -> Result<Vec<(JobId, RemoteRun)>, StoreError> {
         let select = sql!(postgres::port::pending_stops);
-        let rows =
-            self.shared.read(select, &[&names(profiles), &columns::signed(limit as u64)]).await?;
-        Ok(rows.iter().filter_map(|row| row.owed_stop().transpose()).collect::<Result<_, _>>()?)
+        let rows = self
+            .shared
+            .read(select, &[&names(profiles), &columns::to_signed(limit as u64)])
+            .await?;
+        Ok(rows
+            .iter()
+            .filter_map(|row| row.read_owed_stop().transpose())
+            .collect::<Result<_, _>>()?)
     }
 
     async fn record_stop(
@@ -207,7 +215,8 @@ impl Store for PostgresStore {
 
     async fn record_answer(&self, id: &JobId) -> Result<(), StoreError> {
         let _recording = self.shared.answers.read().await;
-        let step = self.shared.step(Durability::Commit, *id, |id, tx| answered(tx, id).boxed());
+        let step =
+            self.shared.step(Durability::Commit, *id, |id, tx| mark_answered(tx, id).boxed());
         step.await.map(drop)
     }
 
@@ -259,18 +268,18 @@ impl Store for PostgresStore {
         scope: &Scope,
         conversation: &ConversationId,
     ) -> Result<Vec<Job>, StoreError> {
-        let owner = escaped_owner(scope);
+        let owner = escape_owner(scope);
         let select = format!(
             "{} where conversation = $1 and ($2::text is null or jobs.owner = $2)
                and (expires_at is null or expires_at > $3) order by jobs.owner, turn",
             rows::WHOLE
         );
-        let conversation = escaped(conversation.as_str());
+        let conversation = escape(conversation.as_str());
         let rows = self
             .shared
             .read(&select, &[&conversation, &owner, &self.shared.now().as_millis()])
             .await?;
-        let turns = rows.iter().map(|row| rows::stored(row).map(|stored| stored.record.job));
+        let turns = rows.iter().map(|row| rows::read_stored(row).map(|stored| stored.record.job));
         Ok(turns.collect::<Result<_, _>>()?)
     }
 
@@ -279,9 +288,9 @@ impl Store for PostgresStore {
         owner: &OwnerId,
         query: &ConversationQuery,
     ) -> Result<ConversationPage, StoreError> {
-        let after = query.after.map_or(i64::MAX, |Cursor(seq)| columns::signed(seq));
+        let after = query.after.map_or(i64::MAX, |Cursor(seq)| columns::to_signed(seq));
         let values: [(Param, Type); 3] = [
-            (Box::new(escaped(owner.as_str())), Type::TEXT),
+            (Box::new(escape(owner.as_str())), Type::TEXT),
             (Box::new(self.shared.now().as_millis()), Type::INT8),
             (Box::new(after), Type::INT8),
         ];
@@ -291,9 +300,9 @@ impl Store for PostgresStore {
     }
 
     async fn counts(&self, scope: &Scope, at_most: u32) -> Result<Vec<StateCount>, StoreError> {
-        let owner = escaped_owner(scope);
+        let owner = escape_owner(scope);
         let owned = if owner.is_some() { "owner = $1" } else { "$1::text is null" };
-        let counts = StateKind::ALL.map(|state| counted(owned, state)).join(", ");
+        let counts = StateKind::ALL.map(|state| count_clause(owned, state)).join(", ");
         let params: [&(dyn ToSql + Sync); 3] =
             [&owner, &self.shared.now().as_millis(), &i64::from(at_most)];
         let rows = self.shared.read(&format!("select {counts}"), &params).await?;
@@ -306,7 +315,7 @@ impl Store for PostgresStore {
 
     async fn spend(&self, scope: &Scope, query: &SpendQuery) -> Result<Vec<SpendSum>, StoreError> {
         self.shared.fold_many_ledger_changes().await;
-        let owner = escaped_owner(scope);
+        let owner = escape_owner(scope);
         let select = ledger::sums_of(scope, query.by);
         let rows = self.shared.read(&select, &[&query.since.0, &owner]).await?;
         let sums = rows.iter().map(|row| row.spend_sum(query.by)).collect::<Result<_, Fault>>()?;
@@ -315,7 +324,7 @@ impl Store for PostgresStore {
 
     async fn ledger_rows(&self, scope: &Scope, job: &JobId) -> Result<Vec<LedgerRow>, StoreError> {
         let select = sql!(postgres::port::ledger_rows);
-        let rows = self.shared.read(select, &[&job.to_string(), &escaped_owner(scope)]).await?;
+        let rows = self.shared.read(select, &[&job.to_string(), &escape_owner(scope)]).await?;
         Ok(rows.iter().map(|row| row.ledger_row()).collect::<Result<_, Fault>>()?)
     }
 
@@ -340,7 +349,7 @@ impl Store for PostgresStore {
 }
 
 /// Counts the jobs in a state, the oldest first: vacuum has seen them, so that the index alone answers.
-fn counted(owned: &str, state: StateKind) -> String {
+fn count_clause(owned: &str, state: StateKind) -> String {
     let ended = if state.is_terminal() { "is not null" } else { "is null" };
     let state = state.as_str();
     format!(
@@ -354,27 +363,27 @@ async fn renew(tx: &mut Tx, leases: &[Lease], lease: Duration) -> Result<Vec<Job
     // The same test as `rules::check_lease`. Locks jobs in the order of arrival, as every step does.
     const RENEW: &str = sql!(postgres::port::renew);
     let ids: Vec<String> = leases.iter().map(|lease| lease.job.to_string()).collect();
-    let workers: Vec<String> = leases.iter().map(|lease| escaped(lease.worker.as_str())).collect();
-    let fences: Vec<i64> = leases.iter().map(|lease| columns::signed(lease.fence.0)).collect();
-    let (given, millis) = (tx.given(), columns::millis(lease));
+    let workers: Vec<String> = leases.iter().map(|lease| escape(lease.worker.as_str())).collect();
+    let fences: Vec<i64> = leases.iter().map(|lease| columns::to_signed(lease.fence.0)).collect();
+    let (given, millis) = (tx.given_seq(), columns::millis(lease));
     let [renewed] = tx.load([(RENEW, &[&ids, &workers, &fences, &given, &millis])]).await?;
     let renewed: HashSet<(String, i64)> = renewed
         .iter()
         .map(|row| Ok((get(row, "id")?, get(row, "fence")?)))
         .collect::<Result<_, Fault>>()?;
     let is_lost = |lease: &&Lease| {
-        !renewed.contains(&(lease.job.to_string(), columns::signed(lease.fence.0)))
+        !renewed.contains(&(lease.job.to_string(), columns::to_signed(lease.fence.0)))
     };
     Ok(leases.iter().filter(is_lost).map(|lease| lease.job).collect())
 }
 
 /// Records that a call was answered with the outcome of the job. Not a change: no rev.
-async fn answered(tx: &mut Tx, id: &JobId) -> Result<(), Fault> {
+async fn mark_answered(tx: &mut Tx, id: &JobId) -> Result<(), Fault> {
     let ids = vec![id.to_string()];
     let select = format!("{} where jobs.id = any($1::text[])", rows::WHOLE);
     let [_, loaded] = tx.load([(writes::LOCK, &[&ids]), (&select, &[&ids])]).await?;
     let Some(row) = loaded.first() else { return Ok(()) };
-    let stored = rows::stored(row)?;
+    let stored = rows::read_stored(row)?;
     let (seq, job, now) = (stored.seq, &stored.record.job, tx.now());
     if job.state.kind().is_terminal() {
         let answer = identities::RECORD_ANSWER;

@@ -9,7 +9,7 @@ use super::Shared;
 use super::fault::Fault;
 use super::rows::get;
 use super::step::Durability;
-use super::text::{escaped, escaped_owner};
+use super::text::{escape, escape_owner};
 use super::tx::Tx;
 use crate::columns::Columns as _;
 
@@ -55,7 +55,7 @@ impl Shared {
         scope: &Scope,
         prune: &Prune,
     ) -> Result<Pruned, StoreError> {
-        let owner = escaped_owner(scope);
+        let owner = escape_owner(scope);
         let jobs = match prune {
             Prune::Expired => {
                 self.shorten_ledger(scope).await?;
@@ -65,7 +65,7 @@ impl Shared {
                 self.remove(ENDED, InHand::WaitedFor, *moment, owner.clone()).await?
             }
             Prune::Conversation(conversation) => {
-                let conversation = escaped(conversation.as_str());
+                let conversation = escape(conversation.as_str());
                 let named = (conversation, owner.clone());
                 let step = self.step(Durability::Commit, named, |(conversation, owner), tx| {
                     remove_conversation(tx, conversation, owner).boxed()

@@ -12,7 +12,7 @@ use tokio_postgres::types::{ToSql, Type};
 use super::Shared;
 use super::fault::{Fault, within};
 use super::rows;
-use super::text::escaped;
+use super::text::escape;
 use super::tx::{InOrder, Param, Sent};
 use crate::columns::{self, Columns};
 use crate::ledger_columns::charge_columns;
@@ -51,7 +51,7 @@ impl Shared {
         sql: &str,
         params: &[&(dyn ToSql + Sync)],
     ) -> Result<Vec<Row>, Fault> {
-        tried_again(|| self.read_once(sql, params, self.limits.statement)).await
+        try_again(|| self.read_once(sql, params, self.limits.statement)).await
     }
 
     /// Runs a statement that reads whole tables.
@@ -60,7 +60,7 @@ impl Shared {
         sql: &str,
         params: &[&(dyn ToSql + Sync)],
     ) -> Result<Vec<Row>, Fault> {
-        tried_again(|| self.read_once(sql, params, WHOLE_TABLES)).await
+        try_again(|| self.read_once(sql, params, WHOLE_TABLES)).await
     }
 
     /// Runs a statement whose best plan depends on the values. It is planned for these values; all other statements have one
@@ -74,7 +74,7 @@ impl Shared {
             .iter()
             .map(|(value, of)| (&**value as &(dyn ToSql + Sync), of.clone()))
             .collect();
-        tried_again(|| self.read_planned_once(sql, &typed)).await
+        try_again(|| self.read_planned_once(sql, &typed)).await
     }
 
     async fn read_planned_once(
@@ -127,7 +127,7 @@ impl Shared {
         let select = format!("{} where jobs.id = $1", rows::WHOLE);
         let rows = self.read(&select, &[&id.to_string()]).await?;
         let Some(row) = rows.first() else { return Ok(None) };
-        let job = rows::stored(row)?.record.job;
+        let job = rows::read_stored(row)?.record.job;
         let now = self.now();
         Ok(Some(job).filter(|job| scope.sees(&job.new.owner) && !rules::is_expired(job, now)))
     }
@@ -149,14 +149,14 @@ impl Shared {
         let place = conditions.value(&expression);
         if let Scope::Owner(owner) = scope {
             let oldest = self.newest_jobs(owner, query.after).await?;
-            conditions.texts.push(found_in_each(&place, oldest));
+            conditions.texts.push(match_clause_of_each(&place, oldest));
             let page = self.page_of(&conditions, query.limit).await?;
             if page.next.is_some() || oldest.is_none() {
                 return Ok(page);
             }
             conditions.texts.pop();
         }
-        let found = |among| found_by(&place, query.after, among);
+        let found = |among| match_clause(&place, query.after, among);
         conditions.texts.push(found(Among::Latest));
         let page = self.page_of(&conditions, query.limit).await?;
         if page.next.is_some() {
@@ -173,10 +173,10 @@ impl Shared {
         owner: &OwnerId,
         after: Option<Cursor>,
     ) -> Result<Option<i64>, Fault> {
-        let after = after.map_or(i64::MAX, |Cursor(seq)| columns::signed(seq));
+        let after = after.map_or(i64::MAX, |Cursor(seq)| columns::to_signed(seq));
         let select = sql!(postgres::reads::newest_jobs);
         let values: [(Param, Type); 3] = [
-            (Box::new(escaped(owner.as_str())), Type::TEXT),
+            (Box::new(escape(owner.as_str())), Type::TEXT),
             (Box::new(after), Type::INT8),
             (Box::new(NEWEST - 1), Type::INT8),
         ];
@@ -251,7 +251,7 @@ impl Shared {
             conditions.texts.push(format!("owner = {place}"));
         }
         if let Some(Cursor(seq)) = query.after {
-            conditions.texts.push(format!("seq < {}", columns::signed(seq)));
+            conditions.texts.push(format!("seq < {}", columns::to_signed(seq)));
         }
         conditions.texts.extend(listing::of_states(&query.states));
         if let Some(provider) = &query.provider {
@@ -285,15 +285,15 @@ struct Conditions {
 impl Conditions {
     /// Adds a value and returns its placeholder in the statement.
     fn value(&mut self, text: &str) -> String {
-        self.values.push((Box::new(escaped(text)), Type::TEXT));
+        self.values.push((Box::new(escape(text)), Type::TEXT));
         format!("${}", self.values.len())
     }
 }
 
 /// Returns the condition for jobs with the words at that placeholder. PostgreSQL expects few jobs in an array and reads them
 /// one by one; otherwise it might scan all jobs in the order of the list.
-fn found_by(place: &str, after: Option<Cursor>, among: Among) -> String {
-    let after = after.map_or(i64::MAX, |Cursor(seq)| columns::signed(seq));
+fn match_clause(place: &str, after: Option<Cursor>, among: Among) -> String {
+    let after = after.map_or(i64::MAX, |Cursor(seq)| columns::to_signed(seq));
     let some = match among {
         Among::Latest => format!("order by job desc limit {LATEST}"),
         Among::All => String::new(),
@@ -304,7 +304,7 @@ fn found_by(place: &str, after: Option<Cursor>, among: Among) -> String {
 }
 
 /// Returns the condition that compares the words of each job from a number on, without the index of words.
-fn found_in_each(place: &str, oldest: Option<i64>) -> String {
+fn match_clause_of_each(place: &str, oldest: Option<i64>) -> String {
     let oldest = oldest.unwrap_or(0);
     format!(
         "seq >= {oldest} and (select words @@ {place}::tsquery from search where search.job = jobs.seq)"
@@ -312,7 +312,7 @@ fn found_in_each(place: &str, oldest: Option<i64>) -> String {
 }
 
 /// Repeats a read if its pooled connection has broken since the last use. After a restart of the database, all of them have.
-async fn tried_again<Fut>(read: impl Fn() -> Fut) -> Result<Vec<Row>, Fault>
+async fn try_again<Fut>(read: impl Fn() -> Fut) -> Result<Vec<Row>, Fault>
 where
     Fut: Future<Output = Result<Vec<Row>, Fault>>,
 {
@@ -346,7 +346,7 @@ fn words_expression(scope: &Scope, query: &JobQuery) -> Option<String> {
 
 /// The names of profiles in their stored form.
 pub(super) fn names(profiles: &[Profile]) -> Vec<String> {
-    profiles.iter().map(|profile| escaped(profile.as_str())).collect()
+    profiles.iter().map(|profile| escape(profile.as_str())).collect()
 }
 
 #[cfg(test)]
@@ -366,7 +366,7 @@ mod tests {
                 }
                 Err(Fault::NoConnection("it is gone".into()))
             };
-            assert_eq!(tried_again(read).await.is_ok(), works);
+            assert_eq!(try_again(read).await.is_ok(), works);
             assert_eq!(tries.get(), expected);
         }
     }

@@ -10,7 +10,7 @@ use super::alone::Alone;
 use super::fault::Fault;
 use super::lineage::{self, FoundDatabase};
 use super::rows::{self, Stored};
-use super::tx::{CHANGED, borrowed, columns_of};
+use super::tx::{CHANGED, borrow_all, columns_of};
 use super::{PostgresStore, ledger, notices, schema};
 use crate::ledger_columns::LedgerColumns as _;
 use crate::restored::{RestoreError, Restored, RestoredJob};
@@ -33,12 +33,13 @@ impl PostgresStore {
         }
         let store = lineage::store_id(&alone.client).await?;
         let found = FoundDatabase::look(&alone.client).await?;
-        let is_outdated = lineage::outdated(&alone.client, &found, state_dir).await?.is_some();
+        let is_outdated =
+            lineage::explain_outdated(&alone.client, &found, state_dir).await?.is_some();
         let tx = alone.client.transaction().await.map_err(Fault::from)?;
         // A server that was not detected cannot write meanwhile.
         let lock = "lock table jobs, keys, ledger in share row exclusive mode";
         tx.batch_execute(lock).await.map_err(Fault::from)?;
-        let decided = decided(&tx, semantics).await?;
+        let decided = decide(&tx, semantics).await?;
         let ended = decided.iter().filter(|(_, fate)| *fate == RestoredOutcome::Ended).count();
         let may_end = ended == 0 || is_outdated || force;
         let saved = if may_end {
@@ -65,7 +66,7 @@ impl From<Fault> for RestoreError {
 }
 
 /// Returns all unfinished jobs in their new state, oldest first. Writes nothing.
-async fn decided(
+async fn decide(
     tx: &Transaction<'_>,
     semantics: &(dyn Fn(&Profile, &Request) -> Option<RecoverySemantics> + Sync),
 ) -> Result<Vec<(Stored, RestoredOutcome)>, Fault> {
@@ -74,7 +75,7 @@ async fn decided(
     let select = format!("{} where jobs.ended_at is null order by jobs.seq", rows::WHOLE);
     let mut decided = Vec::new();
     for row in tx.query(&select, &[]).await? {
-        let mut stored = rows::stored(&row)?;
+        let mut stored = rows::read_stored(&row)?;
         let new = &stored.record.job.new;
         let semantics = semantics(&new.profile, &new.request);
         let fate = rules::restore(&mut stored.record, semantics, now);
@@ -92,18 +93,18 @@ async fn save(
     tx.batch_execute("delete from worker_profiles; delete from workers").await?;
     let (mut writes, mut saved) = (Vec::new(), Vec::with_capacity(decided.len()));
     for (Stored { seq, record, key }, fate) in decided {
-        saved.push(rows::saved(*seq, record, key.as_ref())?);
+        saved.push(rows::update_params(*seq, record, key.as_ref())?);
         let job = &record.job;
         let runs = tx.query(ledger::OF_JOBS, &[&[job.id.to_string()].as_slice()]).await?;
         let mut latest = runs.last().map(|row| row.ledger_row()).transpose()?;
-        writes.extend(ledger::charged(&job.checkpoint, job, &mut latest, job.updated_at)?);
+        writes.extend(ledger::charge_params(&job.checkpoint, job, &mut latest, job.updated_at)?);
         let max_failures = i64::from(job.new.max_failures);
         writes.push((
             sql!(postgres::restore::set_max_failures),
             vec![Box::new(*seq), Box::new(max_failures)],
         ));
         if notices.max(record.notice) == EndNotices::Kept && *fate == RestoredOutcome::Ended {
-            let notice = notices::added(job, job.updated_at);
+            let notice = notices::insert_params(job, job.updated_at);
             writes.extend(notice.map(|notice| (notices::ADD, notice)));
         }
     }
@@ -111,7 +112,7 @@ async fn save(
         writes.push((rows::SAVE.as_str(), columns_of(saved)));
     }
     for (sql, params) in &writes {
-        tx.execute(*sql, &borrowed(params)).await?;
+        tx.execute(*sql, &borrow_all(params)).await?;
     }
     let seqs: Vec<i64> = decided.iter().map(|(stored, _)| stored.seq).collect();
     tx.query(CHANGED, &[&seqs]).await?;

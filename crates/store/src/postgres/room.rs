@@ -3,7 +3,7 @@
 use outlast_core::OwnerId;
 
 use super::fault::Fault;
-use super::text::escaped;
+use super::text::escape;
 use super::tx::Tx;
 use crate::columns;
 
@@ -11,7 +11,7 @@ use crate::columns;
 pub(super) const ADD_UP: &str = sql!(postgres::room::add_up);
 
 /// Records, with the transaction's commit, that a job of this owner takes more or fewer bytes.
-pub(super) async fn moved(
+pub(super) async fn move_bytes(
     tx: &mut Tx,
     owner: &OwnerId,
     before: u64,
@@ -20,7 +20,7 @@ pub(super) async fn moved(
     if before == after {
         return Ok(());
     }
-    let owner = escaped(owner.as_str());
-    let bytes = columns::signed(after) - columns::signed(before);
+    let owner = escape(owner.as_str());
+    let bytes = columns::to_signed(after) - columns::to_signed(before);
     tx.write_row(sql!(postgres::room::moved), vec![Box::new(owner), Box::new(bytes)]).await
 }

@@ -8,10 +8,10 @@ use tokio_postgres::Row;
 use tokio_postgres::types::FromSqlOwned;
 
 use super::fault::Fault;
-use super::text::{escaped, unescaped};
+use super::text::{escape, unescape};
 use super::tx::{Param, Tx};
 use crate::columns::{
-    Columns, StateColumns, allowance, damaged, join_text, json, notice, parse, split_text,
+    Columns, StateColumns, allowance, join_text, json, notice, parse, report_damage, split_text,
 };
 use crate::tables::{
     CHANGED_JOB, KEYS, NEW_JOB, Value, array_parameters, assignments, changed_job, column_list,
@@ -22,7 +22,7 @@ impl Columns for Row {
     type Fault = Fault;
 
     fn maybe_text(&self, column: &str) -> Result<Option<String>, Fault> {
-        Ok(get::<Option<String>>(self, column)?.map(unescaped))
+        Ok(get::<Option<String>>(self, column)?.map(unescape))
     }
 
     fn maybe_number(&self, column: &str) -> Result<Option<i64>, Fault> {
@@ -41,7 +41,7 @@ pub(super) struct Stored {
     pub(super) key: Option<KeyRecord>,
 }
 
-/// Selects all columns that [`stored`] needs, including the request and the result. Append a condition.
+/// Selects all columns that [`read_stored`] needs, including the request and the result. Append a condition.
 pub(super) const WHOLE: &str = sql!(postgres::rows::whole);
 
 /// Selects the same columns without the request and the result. Only for jobs that have not succeeded; a succeeded job needs
@@ -49,7 +49,7 @@ pub(super) const WHOLE: &str = sql!(postgres::rows::whole);
 pub(super) const LIGHT: &str = sql!(postgres::rows::light);
 
 /// Reads a row of [`WHOLE`] or [`LIGHT`].
-pub(super) fn stored(row: &Row) -> Result<Stored, Fault> {
+pub(super) fn read_stored(row: &Row) -> Result<Stored, Fault> {
     let id: String = get(row, "id")?;
     // Parsed without another copy, because it may be long.
     let ask: Option<String> = get(row, "ask")?;
@@ -57,8 +57,8 @@ pub(super) fn stored(row: &Row) -> Result<Stored, Fault> {
     let output: Option<String> = get(row, "output")?;
     let mut output = output.map(|output| parse(&id, "output", &output)).transpose()?;
     if let Some(text) = row.maybe_bytes("text")? {
-        let without = output.ok_or_else(|| damaged(&id, "output"))?;
-        output = Some(join_text(without, text).ok_or_else(|| damaged(&id, "text"))?);
+        let without = output.ok_or_else(|| report_damage(&id, "output"))?;
+        output = Some(join_text(without, text).ok_or_else(|| report_damage(&id, "text"))?);
     }
     let mut record = row.record(ask, output)?;
     record.job.partial = row.maybe_text("partial")?.map(Arc::from);
@@ -72,12 +72,12 @@ pub(super) async fn save(
     record: &Record,
     key: Option<&KeyRecord>,
 ) -> Result<(), Fault> {
-    tx.write_row(&SAVE, saved(seq, record, key)?).await?;
-    tx.changed(seq);
+    tx.write_row(&SAVE, update_params(seq, record, key)?).await?;
+    tx.record_change(seq);
     Ok(())
 }
 
-/// Takes rows of [`saved`], each column as an array.
+/// Takes rows of [`update_params`], each column as an array.
 pub(super) static SAVE: LazyLock<String> = LazyLock::new(|| {
     let (columns, n) = (CHANGED_JOB, CHANGED_JOB.len());
     format!(
@@ -93,7 +93,7 @@ pub(super) static SAVE: LazyLock<String> = LazyLock::new(|| {
     )
 });
 
-pub(super) fn saved(
+pub(super) fn update_params(
     seq: i64,
     record: &Record,
     key: Option<&KeyRecord>,
@@ -109,7 +109,7 @@ pub(super) fn params(values: Vec<Value<'_>>) -> Vec<Param> {
         match value {
             Value::Number(number) => Box::new(number),
             Value::Flag(flag) => Box::new(flag),
-            Value::Text(text) => Box::new(text.map(|text| escaped(&text))),
+            Value::Text(text) => Box::new(text.map(|text| escape(&text))),
             Value::Bytes(bytes) => Box::new(bytes.to_vec()),
         }
     };
@@ -118,12 +118,12 @@ pub(super) fn params(values: Vec<Value<'_>>) -> Vec<Param> {
 
 /// Adds a queued job and its request with the transaction's commit.
 pub(super) async fn add(tx: &mut Tx, seq: i64, record: &Record) -> Result<(), Fault> {
-    tx.write(&ADD, added(seq, record)?).await?;
-    tx.changed(seq);
+    tx.write(&ADD, insert_params(seq, record)?).await?;
+    tx.record_change(seq);
     Ok(())
 }
 
-/// Takes the parameters of [`added`].
+/// Takes the parameters of [`insert_params`].
 pub(super) static ADD: LazyLock<String> = LazyLock::new(|| {
     let names = [&["seq"][..], &names(NEW_JOB), &["session", "failed"]].concat();
     let n = names.len();
@@ -139,7 +139,7 @@ pub(super) static ADD: LazyLock<String> = LazyLock::new(|| {
     )
 });
 
-pub(super) fn added(seq: i64, record: &Record) -> Result<Vec<Param>, StoreError> {
+pub(super) fn insert_params(seq: i64, record: &Record) -> Result<Vec<Param>, StoreError> {
     let job = &record.job;
     let mut values = vec![Value::from(seq)];
     values.extend(new_job(record)?);
@@ -166,13 +166,13 @@ pub(super) async fn write_bodies(
     output: Option<&Output>,
     raw: Option<&[u8]>,
 ) -> Result<(), Fault> {
-    tx.write(FILL, filled(seq, output, raw)?).await
+    tx.write(FILL, output_params(seq, output, raw)?).await
 }
 
-/// Takes the parameters of [`filled`].
+/// Takes the parameters of [`output_params`].
 pub(super) const FILL: &str = sql!(postgres::rows::fill);
 
-pub(super) fn filled(
+pub(super) fn output_params(
     seq: i64,
     output: Option<&Output>,
     raw: Option<&[u8]>,

@@ -35,7 +35,7 @@ pub(super) async fn prepare(client: &mut Client, state_dir: Option<&Path>) -> Re
         if found.is_standby {
             return Err(unavailable(lineage::STANDBY).into());
         }
-        if let Some(why) = lineage::outdated(client, &found, state_dir).await? {
+        if let Some(why) = lineage::explain_outdated(client, &found, state_dir).await? {
             return Err(StoreError::Outdated { why }.into());
         }
     }
@@ -46,7 +46,7 @@ pub(super) async fn prepare(client: &mut Client, state_dir: Option<&Path>) -> Re
 pub(super) async fn migrate(client: &mut Client) -> Result<(), Fault> {
     let newest = i32::try_from(MIGRATIONS.len()).unwrap_or(i32::MAX);
     refuse_other_encodings(client).await?;
-    if found(client).await? == Some(newest) {
+    if find_version(client).await? == Some(newest) {
         return Ok(());
     }
     let tx = client.transaction().await?;
@@ -56,7 +56,7 @@ pub(super) async fn migrate(client: &mut Client) -> Result<(), Fault> {
         "set local lock_timeout = 0; select pg_advisory_xact_lock(7308895140523108449)",
     )
     .await?;
-    let present = found(tx.client()).await?;
+    let present = find_version(tx.client()).await?;
     let from = usize::try_from(present.unwrap_or(0)).unwrap_or(0);
     if from > MIGRATIONS.len() {
         return Err(StoreError::Newer {
@@ -103,7 +103,7 @@ fn may_not(error: tokio_postgres::Error, present: Option<i32>, newest: i32) -> F
 
 /// The version of the tables, or `None` if there are none, and the newest version that this program knows.
 pub(super) async fn version(client: &Client) -> Result<(Option<u32>, u32), Fault> {
-    let version = found(client).await?;
+    let version = find_version(client).await?;
     let newest = u32::try_from(MIGRATIONS.len()).unwrap_or(u32::MAX);
     Ok((version.map(|version| u32::try_from(version).unwrap_or(u32::MAX)), newest))
 }
@@ -123,7 +123,7 @@ async fn refuse_other_encodings(client: &Client) -> Result<(), Fault> {
 
 /// Returns the version of the tables. Reads the catalog table instead of calling `to_regclass`, which answers from a cache
 /// that may be older than the lock just taken.
-async fn found(client: &Client) -> Result<Option<i32>, Fault> {
+async fn find_version(client: &Client) -> Result<Option<i32>, Fault> {
     let look = "select exists (select from pg_class
          where relname = 'meta' and relkind = 'r' and pg_table_is_visible(oid))";
     let there: bool = client.query_one(look, &[]).await?.try_get(0)?;

@@ -75,7 +75,7 @@ impl Wakeups {
     }
 
     /// Records that this process committed a change.
-    pub(super) fn committed(&self) {
+    pub(super) fn note_commit(&self) {
         self.hear();
         self.tell.notify_one();
     }
@@ -155,12 +155,12 @@ impl Session {
                 ended = self.last(&target, &wakeups, &closed) => ended,
             };
             let stood = self.live.send_replace(None).map(|live| live.since.elapsed());
-            locked(&self.down_since).get_or_insert_with(Instant::now);
+            lock_mutex(&self.down_since).get_or_insert_with(Instant::now);
             self.answered.send_modify(|_| {});
             // Changes of the meantime are read again.
             wakeups.hear();
             if let Err(fault) = ended {
-                let is_silent = locked(&self.silent_since).is_some();
+                let is_silent = lock_mutex(&self.silent_since).is_some();
                 if stood.is_some() && !is_silent {
                     tracing::warn!(error = %fault.describe(), "lost the session with the database; reconnecting");
                 } else {
@@ -211,19 +211,19 @@ impl Session {
                         tokio::select! {
                             () = wakeups.tell.notified() => {}
                             () = self.check_wanted.notified() => {
-                                self.watched(heard.batch_execute("")).await?;
+                                self.watch(heard.batch_execute("")).await?;
                                 continue;
                             }
                         }
                         let begun = Instant::now();
                         let notify = sql!(postgres::session::last);
-                        self.watched(heard.execute(notify, &[&channel])).await?;
-                        *locked(&self.told_in) = begun.elapsed();
+                        self.watch(heard.execute(notify, &[&channel])).await?;
+                        *lock_mutex(&self.told_in) = begun.elapsed();
                     }
                     WakeupMode::Looking => {
                         let wanted = self.check_wanted.notified();
                         let _ = tokio::time::timeout(SHOW_LIFE_EVERY, wanted).await;
-                        self.watched(self.say_alive(&heard)).await?;
+                        self.watch(self.say_alive(&heard)).await?;
                     }
                 }
             }
@@ -261,7 +261,7 @@ impl Session {
     }
 
     /// Waits for a response, and reports an unresponsive database long before the connection is given up.
-    async fn watched<T, E: Into<Fault>>(
+    async fn watch<T, E: Into<Fault>>(
         &self,
         answer: impl Future<Output = Result<T, E>>,
     ) -> Result<T, Fault> {
@@ -282,7 +282,7 @@ impl Session {
     }
 
     fn fall_silent(&self, since: Instant) {
-        let mut silent_since = locked(&self.silent_since);
+        let mut silent_since = lock_mutex(&self.silent_since);
         if silent_since.is_none() {
             *silent_since = Some(since);
             drop(silent_since);
@@ -295,9 +295,10 @@ impl Session {
     }
 
     fn end_silence(&self) {
-        let (silent, down) = (locked(&self.silent_since).take(), locked(&self.down_since).take());
+        let (silent, down) =
+            (lock_mutex(&self.silent_since).take(), lock_mutex(&self.down_since).take());
         if let Some(since) = silent.into_iter().chain(down).min() {
-            *locked(&self.recovered_at) = Some(Instant::now());
+            *lock_mutex(&self.recovered_at) = Some(Instant::now());
             let seconds = since.elapsed().as_secs_f32();
             tracing::info!("the database answers again, after {seconds:.1} s");
         }
@@ -306,13 +307,13 @@ impl Session {
 
     /// The time for which the database has not responded to a request, or this process has had no connection.
     pub(super) fn silent_for(&self) -> Option<Duration> {
-        let since = [*locked(&self.silent_since), *locked(&self.down_since)];
+        let since = [*lock_mutex(&self.silent_since), *lock_mutex(&self.down_since)];
         since.into_iter().flatten().min().map(|since| since.elapsed())
     }
 
     /// The time since the database responded again after a silence.
-    pub(super) fn recovered_for(&self) -> Option<Duration> {
-        locked(&self.recovered_at).map(|at| at.elapsed())
+    pub(super) fn time_since_recovery(&self) -> Option<Duration> {
+        lock_mutex(&self.recovered_at).map(|at| at.elapsed())
     }
 
     /// Takes the locks of this process's workers first, then listens.
@@ -409,8 +410,8 @@ impl Session {
     /// The delay until other processes receive a change of this one: the duration of the latest notification or, without a
     /// connection, the time since it was lost.
     pub(super) fn lag(&self) -> Duration {
-        let down_since = *locked(&self.down_since);
-        down_since.map_or_else(|| *locked(&self.told_in), |since| since.elapsed())
+        let down_since = *lock_mutex(&self.down_since);
+        down_since.map_or_else(|| *lock_mutex(&self.told_in), |since| since.elapsed())
     }
 
     /// The time since which the session is connected, if it is.
@@ -470,12 +471,12 @@ impl Session {
     }
 
     fn own(&self) -> MutexGuard<'_, HashMap<WorkerId, i64>> {
-        locked(&self.own)
+        lock_mutex(&self.own)
     }
 }
 
 /// Locks the mutex even if a holder panicked: the values here are never half written.
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+fn lock_mutex<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 

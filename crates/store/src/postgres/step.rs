@@ -92,13 +92,14 @@ impl Shared {
             return Err(unavailable("it was opened only to be read").into());
         };
         let client = self.pool.get().await?;
-        let expected = lineage.expected();
-        let mut tx = Tx::new(client, self.time.given(), begin, self.limits.statement, expected);
+        let expected = lineage.expected_values();
+        let mut tx =
+            Tx::new(client, self.time.given_time(), begin, self.limits.statement, expected);
         match work(input, &mut tx).await {
             Ok(value) => {
                 let rev = tx.commit().await?;
                 if rev > Rev::default() {
-                    self.wakeups.committed();
+                    self.wakeups.note_commit();
                     match durability {
                         Durability::Commit => lineage.saw(&expected, rev),
                         Durability::Soon => {}

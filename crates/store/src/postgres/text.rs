@@ -7,7 +7,7 @@ use outlast_core::Scope;
 const ESCAPE: char = '\u{f0000}';
 
 /// Converts text to its stored form.
-pub(super) fn escaped(text: &str) -> String {
+pub(super) fn escape(text: &str) -> String {
     if !text.contains(['\0', ESCAPE]) {
         return text.to_owned();
     }
@@ -23,12 +23,12 @@ pub(super) fn escaped(text: &str) -> String {
 }
 
 /// Converts the name of the reading owner, if the scope is one owner.
-pub(super) fn escaped_owner(scope: &Scope) -> Option<String> {
-    scope.owner().map(|owner| escaped(owner.as_str()))
+pub(super) fn escape_owner(scope: &Scope) -> Option<String> {
+    scope.owner().map(|owner| escape(owner.as_str()))
 }
 
 /// Restores the original text.
-pub(super) fn unescaped(stored: String) -> String {
+pub(super) fn unescape(stored: String) -> String {
     if !stored.contains(ESCAPE) {
         return stored;
     }
@@ -43,9 +43,9 @@ mod tests {
     fn every_text_comes_back_as_it_was() {
         for text in ["", "plain", "\0", "a\0b", "\u{f0000}", "\u{f0000}0\0", "\u{f0000}1\u{f0000}"]
         {
-            let stored = escaped(text);
+            let stored = escape(text);
             assert!(!stored.contains('\0'));
-            assert_eq!(unescaped(stored), text);
+            assert_eq!(unescape(stored), text);
         }
     }
 }

@@ -73,7 +73,7 @@ impl Time {
     }
 
     /// The time to pass to statements, if it is not the server's.
-    pub(super) fn given(&self) -> Option<Timestamp> {
+    pub(super) fn given_time(&self) -> Option<Timestamp> {
         match self {
             Self::Server(_) => None,
             Self::Given(clock) => Some(clock.now()),

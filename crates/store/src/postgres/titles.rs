@@ -11,7 +11,7 @@ use super::Shared;
 use super::fault::Fault;
 use super::rows::get;
 use super::step::Durability;
-use super::text::unescaped;
+use super::text::unescape;
 use super::tx::Tx;
 use crate::titles::{self, TitleParts};
 
@@ -137,7 +137,7 @@ async fn index_next(tx: &mut Tx, until: i64) -> Result<Indexed, Fault> {
     let [jobs] = tx.load([(TITLES, &[&first, &end])]).await?;
     let title = |row| -> Result<_, Fault> {
         let (owner, title) = (get(row, "owner")?, get(row, "title_folded")?);
-        Ok((get(row, "seq")?, unescaped(owner), unescaped(title)))
+        Ok((get(row, "seq")?, unescape(owner), unescape(title)))
     };
     let jobs = jobs.iter().map(title).collect::<Result<Vec<_>, _>>()?;
     let (parts, sets): (Vec<i64>, Vec<Vec<u8>>) =

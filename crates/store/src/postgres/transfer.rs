@@ -11,10 +11,10 @@ use uuid::Uuid;
 use super::alone::Alone;
 use super::fault::Fault;
 use super::rows::{self, Stored, get, params};
-use super::text::escaped;
-use super::tx::{InOrder, Param, Sent, borrowed, columns_of};
+use super::text::escape;
+use super::tx::{InOrder, Param, Sent, borrow_all, columns_of};
 use super::{identities, ledger, lineage, schema};
-use crate::columns::{Columns as _, signed};
+use crate::columns::{Columns as _, to_signed};
 use crate::copy_side::{BATCH_JOBS, BATCH_ROWS, CopyRefusal, CopySide, JobCounts, WholeJob};
 use crate::ledger_columns::LedgerColumns as _;
 use crate::{tables, unavailable};
@@ -57,7 +57,7 @@ impl PostgresSide {
             (None, _) => return Err(CopyRefusal::Missing),
             (schema, newest) => refuse_other(schema, newest)?,
         }
-        let side = Self::locked(alone).await?;
+        let side = Self::lock(alone).await?;
         side.alone.client.batch_execute(HOLD).await?;
         Ok(side)
     }
@@ -69,10 +69,10 @@ impl PostgresSide {
             (None, _) => schema::migrate(&mut alone.client).await?,
             (schema, newest) => refuse_other(schema, newest)?,
         }
-        Self::locked(alone).await
+        Self::lock(alone).await
     }
 
-    async fn locked(alone: Alone) -> Result<Self, CopyRefusal> {
+    async fn lock(alone: Alone) -> Result<Self, CopyRefusal> {
         if !alone.lock().await? {
             return Err(CopyRefusal::InUse);
         }
@@ -101,7 +101,7 @@ impl PostgresSide {
         let mut sent: Vec<Sent<'_, u64>> = Vec::with_capacity(writes.len());
         for (sql, params) in &writes {
             let (Some(statement), tx) = (statements.get(sql), &tx) else { continue };
-            sent.push(Box::pin(async move { tx.execute(statement, &borrowed(params)).await }));
+            sent.push(Box::pin(async move { tx.execute(statement, &borrow_all(params)).await }));
         }
         InOrder::new(sent).await?;
         Ok(tx.commit().await?)
@@ -148,7 +148,7 @@ impl CopySide for PostgresSide {
 
     async fn sizes(&mut self, after: i64) -> Result<Vec<(i64, u64)>, CopyRefusal> {
         let select = sql!(postgres::transfer::sizes);
-        let found = self.query(select, &[&after, &signed(BATCH_JOBS as u64)]).await?;
+        let found = self.query(select, &[&after, &to_signed(BATCH_JOBS as u64)]).await?;
         let sizes = found.iter().map(|row| Ok((row.number("seq")?, row.count("bytes")?)));
         Ok(sizes.collect::<Result<_, Fault>>()?)
     }
@@ -199,7 +199,7 @@ impl CopySide for PostgresSide {
 
     async fn ledger(&mut self, after: Option<&LedgerRow>) -> Result<Vec<LedgerRow>, CopyRefusal> {
         let (job, run) = after.map_or_else(Default::default, |row| (row.job.to_string(), row.run));
-        let limit = signed(BATCH_ROWS as u64);
+        let limit = to_signed(BATCH_ROWS as u64);
         let rows = self.query(ledger::AFTER, &[&job, &i64::from(run), &limit]).await?;
         Ok(rows.iter().map(|row| row.ledger_row()).collect::<Result<_, Fault>>()?)
     }
@@ -223,7 +223,7 @@ impl CopySide for PostgresSide {
 }
 
 fn whole_job(row: &Row) -> Result<WholeJob, Fault> {
-    let Stored { seq, mut record, key } = rows::stored(row)?;
+    let Stored { seq, mut record, key } = rows::read_stored(row)?;
     // Its worker ended together with its process.
     record.job.partial = None;
     let key = row.maybe_text("key")?.zip(key);
@@ -236,13 +236,13 @@ fn add(
     WholeJob { seq, record, key, identity, raw }: &WholeJob,
 ) -> Result<(), Fault> {
     let (seq, job) = (*seq, &record.job);
-    let owner = escaped(job.new.owner.as_str());
+    let owner = escape(job.new.owner.as_str());
     writes.push((OWNER, vec![Box::new(owner.clone())]));
-    writes.push((&rows::ADD, rows::added(seq, record)?));
-    writes.push((rows::FILL, rows::filled(seq, job.output(), raw.as_deref())?));
-    let saved = rows::saved(seq, record, key.as_ref().map(|(_, key)| key))?;
+    writes.push((&rows::ADD, rows::insert_params(seq, record)?));
+    writes.push((rows::FILL, rows::output_params(seq, job.output(), raw.as_deref())?));
+    let saved = rows::update_params(seq, record, key.as_ref().map(|(_, key)| key))?;
     writes.push((&rows::SAVE, columns_of(vec![saved])));
-    writes.push((REV, vec![Box::new(seq), Box::new(signed(job.rev.0))]));
+    writes.push((REV, vec![Box::new(seq), Box::new(to_signed(job.rev.0))]));
     if let Some((text, key)) = key {
         writes.push((&rows::TAKE_KEY, params(tables::key(&job.new.owner, text, key, seq)?)));
     }

@@ -81,7 +81,7 @@ impl Tx {
     }
 
     /// The time to pass to statements, if it is not the server's.
-    pub(super) fn given(&self) -> Option<i64> {
+    pub(super) fn given_seq(&self) -> Option<i64> {
         self.given
     }
 
@@ -96,7 +96,7 @@ impl Tx {
         for (sql, _) in queries {
             statements.push(self.prepare(sql).await?);
         }
-        let pending = self.pending();
+        let pending = self.take_pending();
         let client = &self.client;
         let begin = (!self.begun).then(|| client.batch_execute(self.begin));
         let given: [&(dyn ToSql + Sync); 1] = [&self.given];
@@ -148,7 +148,7 @@ impl Tx {
     }
 
     /// Takes the statements that are still to be sent.
-    fn pending(&mut self) -> Vec<Later> {
+    fn take_pending(&mut self) -> Vec<Later> {
         let mut pending = std::mem::take(&mut self.writes);
         let rows = std::mem::take(&mut self.rows).into_iter();
         pending.extend(rows.map(|(_, statement, rows)| (statement, columns_of(rows))));
@@ -156,13 +156,13 @@ impl Tx {
     }
 
     /// Assigns a new change number to the job with the commit.
-    pub(super) fn changed(&mut self, seq: i64) {
+    pub(super) fn record_change(&mut self, seq: i64) {
         self.changed.push(seq);
     }
 
     /// Sends and commits the writes. Returns the change number, or zero if nothing was changed.
     pub(super) async fn commit(mut self) -> Result<Rev, Fault> {
-        let writes = self.pending();
+        let writes = self.take_pending();
         if !self.begun {
             return Ok(Rev::default());
         }
@@ -180,7 +180,7 @@ impl Tx {
             Err(fault) => {
                 // Closed instead of returned to the pool: the transaction may still be open on it.
                 drop(Object::take(client));
-                return Err(fault.during_commit());
+                return Err(fault.mark_during_commit());
             }
         };
         answers.pop();
@@ -200,11 +200,13 @@ impl Tx {
 }
 
 fn execute<'a>(client: &'a Object, (statement, params): &'a Later) -> Sent<'a, Vec<Row>> {
-    Box::pin(async move { client.execute(statement, &borrowed(params)).await.map(|_| Vec::new()) })
+    Box::pin(
+        async move { client.execute(statement, &borrow_all(params)).await.map(|_| Vec::new()) },
+    )
 }
 
 /// Borrows the parameters as a statement takes them.
-pub(super) fn borrowed(params: &[Param]) -> Vec<&(dyn ToSql + Sync)> {
+pub(super) fn borrow_all(params: &[Param]) -> Vec<&(dyn ToSql + Sync)> {
     params.iter().map(|param| &**param as _).collect()
 }
 

@@ -54,7 +54,7 @@ impl PostgresStore {
             if found.schema.is_some() {
                 let database = FoundDatabase::look(&client).await?;
                 found.is_identified = database.identity.system.is_some();
-                found.outdated = lineage::outdated(&client, &database, state_dir).await?;
+                found.outdated = lineage::explain_outdated(&client, &database, state_dir).await?;
             }
             Ok::<_, Fault>(found)
         };
@@ -100,7 +100,7 @@ const QUERIES: [&str; 6] = [
 ];
 
 fn of_row(row: &tokio_postgres::Row) -> Result<Vec<String>, StoreError> {
-    match rows::stored(row) {
+    match rows::read_stored(row) {
         Ok(stored) => {
             let times = [row.maybe_time("expires_at")?, row.maybe_time("removable_at")?];
             Ok(problems::of_job(&stored.record, stored.key.as_ref(), times))

@@ -115,7 +115,7 @@ async fn put(tx: &mut Tx) -> Result<Taken, Fault> {
     let select = format!("{} where jobs.seq = any($1::bigint[]) order by jobs.seq", rows::WHOLE);
     let [_, jobs] = tx.load([(lock, &[&seqs]), (&select, &[&seqs])]).await?;
     for row in &jobs {
-        match rows::stored(row) {
+        match rows::read_stored(row) {
             Ok(stored) => {
                 let words: Vec<String> =
                     search::words_and_marks(&stored.record.job).into_iter().collect();

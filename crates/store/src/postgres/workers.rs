@@ -14,7 +14,7 @@ use super::fault::Fault;
 use super::rows::{self, get};
 use super::session::{SEEN_WITHIN, WakeupMode};
 use super::step::Durability;
-use super::text::{escaped, unescaped};
+use super::text::{escape, unescape};
 use super::tx::Tx;
 use crate::{columns, unavailable};
 
@@ -76,7 +76,7 @@ impl Shared {
         if self.session.is_own(worker) {
             return Ok(());
         }
-        let name = escaped(worker.as_str());
+        let name = escape(worker.as_str());
         // Updated instead of ignored, so that a row created by a concurrent claim is returned too.
         let number = sql!(postgres::workers::show_life);
         let rows = self.read(number, &[&name]).await?;
@@ -89,7 +89,7 @@ impl Shared {
     /// Returns true if a worker with this profile is alive.
     pub(super) async fn has_worker(&self, profile: &Profile) -> Result<bool, StoreError> {
         let select = sql!(postgres::workers::has_worker);
-        let name = escaped(profile.as_str());
+        let name = escape(profile.as_str());
         let rows = self.read(select, &[&name]).await?;
         let fitting: HashSet<WorkerId> = rows.iter().map(worker).collect::<Result<_, _>>()?;
         if fitting.iter().any(|worker| self.session.is_own(worker)) {
@@ -99,7 +99,7 @@ impl Shared {
             // Locks exist only on the primary: a listed worker may be alive.
             return Ok(!fitting.is_empty());
         }
-        let known = self.known().await?;
+        let known = self.list_known().await?;
         Ok(known.iter().any(|known| known.lives && fitting.contains(&known.worker)))
     }
 
@@ -115,13 +115,13 @@ impl Shared {
     }
 
     async fn forget(&self, workers: &[WorkerId]) -> Result<(), StoreError> {
-        let names: Vec<String> = workers.iter().map(|worker| escaped(worker.as_str())).collect();
+        let names: Vec<String> = workers.iter().map(|worker| escape(worker.as_str())).collect();
         let delete = sql!(postgres::workers::forget);
         self.read(delete, &[&names]).await?;
         Ok(())
     }
 
-    async fn known(&self) -> Result<Vec<Known>, StoreError> {
+    async fn list_known(&self) -> Result<Vec<Known>, StoreError> {
         let rows = self.read(WORKERS, &[&columns::millis(SEEN_WITHIN)]).await?;
         let lives = match self.session.mode() {
             WakeupMode::Sessions => "is_locked",
@@ -150,7 +150,7 @@ impl Shared {
                     return Ok(Rescued { jobs: 0, watched: 1 });
                 }
                 let alive: HashSet<WorkerId> = self
-                    .known()
+                    .list_known()
                     .await?
                     .into_iter()
                     .filter(|known| known.lives)
@@ -171,7 +171,7 @@ impl Shared {
         if self.lineage.is_none() {
             return Ok(Rescued::default());
         }
-        let mut known = self.known().await?;
+        let mut known = self.list_known().await?;
         known.retain(|known| !self.session.is_own(&known.worker));
         let holders = known.iter().filter(|known| known.holds_jobs).count();
         if self.session.mode() == WakeupMode::Looking {
@@ -237,9 +237,9 @@ struct PutBack {
 
 async fn put_back(tx: &mut Tx, whose: &Whose) -> Result<PutBack, Fault> {
     let (condition, name, nr) = match whose {
-        Whose::Worker(worker, nr) => ("worker = $1", Some(escaped(worker.as_str())), *nr),
+        Whose::Worker(worker, nr) => ("worker = $1", Some(escape(worker.as_str())), *nr),
         Whose::LeaseExpired(_) => ("($1::text is null)", None, None),
-        Whose::Unheld { worker, .. } => ("worker = $1", Some(escaped(worker.as_str())), None),
+        Whose::Unheld { worker, .. } => ("worker = $1", Some(escape(worker.as_str())), None),
     };
     let free = sql!(postgres::workers::put_back);
     let lock = format!(
@@ -261,7 +261,7 @@ async fn put_back(tx: &mut Tx, whose: &Whose) -> Result<PutBack, Fault> {
     let [loaded] = tx.load([(&select, &[&seqs])]).await?;
     let mut put_back = PutBack::default();
     for row in &loaded {
-        let mut stored = rows::stored(row)?;
+        let mut stored = rows::read_stored(row)?;
         let now = tx.now();
         let goes = match whose {
             Whose::Worker(_, None) => true,
@@ -287,5 +287,5 @@ async fn put_back(tx: &mut Tx, whose: &Whose) -> Result<PutBack, Fault> {
 }
 
 fn worker(row: &tokio_postgres::Row) -> Result<WorkerId, Fault> {
-    Ok(WorkerId::new(unescaped(get(row, "worker")?)))
+    Ok(WorkerId::new(unescape(get(row, "worker")?)))
 }

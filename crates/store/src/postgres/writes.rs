@@ -62,7 +62,7 @@ pub(super) fn amendment(
 }
 
 /// Reports a lost lease for a job that does not exist.
-pub(super) fn lost(error: StoreError) -> StoreError {
+pub(super) fn explain_lost_commit(error: StoreError) -> StoreError {
     match error {
         StoreError::NotFound => StoreError::LeaseLost,
         other => other,
@@ -136,7 +136,7 @@ async fn apply(tx: &mut Tx, writes: &[Write], notices: EndNotices) -> Result<Wri
     };
     let mut found: BTreeMap<JobId, Loaded> = BTreeMap::new();
     for row in &loaded {
-        let stored = rows::stored(row)?;
+        let stored = rows::read_stored(row)?;
         let bytes = stored.record.bytes;
         let had_ended = stored.record.job.ended_at().is_some();
         let id = stored.record.job.id;
@@ -159,8 +159,8 @@ async fn apply(tx: &mut Tx, writes: &[Write], notices: EndNotices) -> Result<Wri
         match (write.rule)(&mut record, tx.now()) {
             Ok(Effect::Changed) => {
                 let before = &stored.record.job.checkpoint;
-                ledger::bound_another_run(tx, before, &mut record).await?;
-                for (sql, params) in ledger::charged(before, &record.job, charge, tx.now())? {
+                ledger::bind_another_run(tx, before, &mut record).await?;
+                for (sql, params) in ledger::charge_params(before, &record.job, charge, tx.now())? {
                     tx.write(sql, params).await?;
                 }
                 if record.job.allowance != stored.record.job.allowance {
@@ -181,10 +181,10 @@ async fn apply(tx: &mut Tx, writes: &[Write], notices: EndNotices) -> Result<Wri
     for Loaded { stored, effect, bytes, had_ended, .. } in found.values() {
         if *effect == Effect::Changed {
             rows::save(tx, stored.seq, &stored.record, stored.key.as_ref()).await?;
-            room::moved(tx, &stored.record.job.new.owner, *bytes, stored.record.bytes).await?;
+            room::move_bytes(tx, &stored.record.job.new.owner, *bytes, stored.record.bytes).await?;
             if notices.max(stored.record.notice) == EndNotices::Kept
                 && !had_ended
-                && let Some(notice) = notices::added(&stored.record.job, now)
+                && let Some(notice) = notices::insert_params(&stored.record.job, now)
             {
                 tx.write(notices::ADD, notice).await?;
             }

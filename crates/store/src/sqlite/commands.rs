@@ -66,7 +66,7 @@ pub(super) fn renew(
     let mut statement = tx.connection.prepare_cached(sql!(sqlite::commands::renew))?;
     let mut lost = Vec::new();
     for Lease { job, worker, fence } in leases {
-        let row = (until, job.to_string(), worker.as_str(), columns::signed(fence.0));
+        let row = (until, job.to_string(), worker.as_str(), columns::to_signed(fence.0));
         if statement.execute(row)? == 0 {
             lost.push(*job);
         }
@@ -100,7 +100,7 @@ pub(super) fn show_text(tx: &Tx<'_>, lease: &Lease, text: &str) -> Result<(), Fa
     // The same test as `rules::check_lease`: a holder with that name and that fence.
     let upsert = sql!(sqlite::commands::show_text);
     let Lease { job, worker, fence } = lease;
-    let row = (job.to_string(), worker.as_str(), columns::signed(fence.0), text);
+    let row = (job.to_string(), worker.as_str(), columns::to_signed(fence.0), text);
     match sql::execute(tx.connection, upsert, row)? {
         0 => Err(StoreError::LeaseLost.into()),
         _ => Ok(()),
@@ -118,7 +118,7 @@ pub(super) fn settle(
     let Stored { seq, mut record } = found.ok_or(StoreError::LeaseLost)?;
     let before = record.job.checkpoint.clone();
     rules::settle(&mut record, lease, settlement, tx.now())?;
-    ledger::bound_another_run(tx, &before, &mut record)?;
+    ledger::bind_another_run(tx, &before, &mut record)?;
     rows::save(tx, seq, &mut record)?;
     notices::add(tx, notices, &record)?;
     ledger::charge(tx, &before, &record.job)?;
@@ -170,7 +170,7 @@ pub(super) fn amend(
 }
 
 /// Records that a call was answered with the outcome of the job. Not a change: no rev.
-pub(super) fn answered(tx: &Tx<'_>, id: &JobId) -> Result<(), Fault> {
+pub(super) fn mark_answered(tx: &Tx<'_>, id: &JobId) -> Result<(), Fault> {
     let Some(stored) = rows::whole(tx.connection, "id = ?1", id.to_string())? else {
         return Ok(());
     };

@@ -49,7 +49,7 @@ pub(super) fn list(
     let parameters = rusqlite::named_params! {
         "$1": owner.as_str(),
         "$2": now.as_millis(),
-        "$3": query.after.map_or(i64::MAX, |Cursor(seq)| columns::signed(seq)),
+        "$3": query.after.map_or(i64::MAX, |Cursor(seq)| columns::to_signed(seq)),
     };
     let (conversations, next) =
         page(statement.query_and_then(parameters, |row| row.conversation())?, query.limit)?;

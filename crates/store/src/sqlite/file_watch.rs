@@ -47,7 +47,7 @@ impl FileWatch {
 
     /// Waits for the next write. Cancel-safe. Another waiter may have consumed the report, so this compares the time of the
     /// latest write.
-    pub(super) async fn written_after(&self, looked_at: Instant) {
+    pub(super) async fn was_written_after(&self, looked_at: Instant) {
         let mut written = self.written.subscribe();
         while *written.borrow_and_update() <= looked_at {
             tokio::select! {
@@ -189,7 +189,7 @@ mod tests {
     }
 
     async fn written(watch: &FileWatch, looked_at: Instant) {
-        tokio::time::timeout(LIMIT, watch.written_after(looked_at))
+        tokio::time::timeout(LIMIT, watch.was_written_after(looked_at))
             .await
             .expect("the write is reported");
     }

@@ -23,7 +23,7 @@ pub(super) fn earlier_call(
     new: &NewJob,
     key: &Key,
 ) -> Result<Option<EarlierCall<i64>>, Fault> {
-    let Some(call) = key.deciding_identity() else { return named(connection, new, key) };
+    let Some(call) = key.deciding_identity() else { return find_named(connection, new, key) };
     let mut identified = None;
     if let Some(seq) = newest(connection, new, call)?
         && let Some(record) = of_job(connection, seq)?
@@ -44,7 +44,7 @@ pub(super) fn earlier_call(
 }
 
 /// Returns the job that the text of the key names.
-fn named(
+fn find_named(
     connection: &Connection,
     new: &NewJob,
     key: &Key,
@@ -75,10 +75,10 @@ pub(super) fn of_job(connection: &Connection, seq: i64) -> Result<Option<Identit
     let mut statement = connection.prepare_cached(&format!("{SELECT} WHERE job = ?1"))?;
     let mut found = statement.query([seq])?;
     let Some(row) = found.next()? else { return Ok(None) };
-    row.identity()?.map_or_else(|| Err(damaged(seq).into()), |record| Ok(Some(record)))
+    row.identity()?.map_or_else(|| Err(report_damage(seq).into()), |record| Ok(Some(record)))
 }
 
-fn damaged(seq: i64) -> StoreError {
+fn report_damage(seq: i64) -> StoreError {
     StoreError::Corrupt { at: format!("the identity of the call of job number {seq}") }
 }
 

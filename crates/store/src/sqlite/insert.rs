@@ -75,7 +75,7 @@ fn usage(connection: &Connection, insert: &Insert, now: Timestamp) -> Result<Own
         usage.last_turn = sql::value(connection, &last, turns)?;
     }
     if rules::counts_toward_day(insert) {
-        usage.spent_today = ledger::counted(connection, owner, now.day())?;
+        usage.spent_today = ledger::sum_of_day(connection, owner, now.day())?;
     }
     Ok(usage)
 }

@@ -60,7 +60,7 @@ fn look(store: SqliteFile<'_>) -> Result<Inspection, Fault> {
     let (schema, newest_schema) = open::schema(&moment, path)?;
     if schema > 0 {
         mark::refuse_outdated(&moment, marked)?;
-        let found = mark::reached(&moment)?;
+        let found = mark::read_reached(&moment)?;
         let second = found.and_then(|found| SecondMark::of(store)?.read(found.store));
         mark::refuse_outdated(&moment, second)?;
     }

@@ -11,37 +11,37 @@ use rusqlite::{Connection, params_from_iter};
 use super::fault::Fault;
 use super::sql;
 use super::tx::Tx;
-use crate::columns::signed;
-use crate::ledger_columns::{self, LedgerColumns as _, counted_sum};
+use crate::columns::to_signed;
+use crate::ledger_columns::{self, LedgerColumns as _, sum_counted};
 use crate::tables::{self, LEDGER, insert, names};
 
 /// The amount that the owner's runs of this day count for.
-pub(super) fn counted(
+pub(super) fn sum_of_day(
     connection: &Connection,
     owner: &OwnerId,
     day: Day,
 ) -> Result<NanoUsd, Fault> {
-    let select = format!("SELECT {} FROM ledger WHERE owner = ?1 AND day = ?2", counted_sum(""));
+    let select = format!("SELECT {} FROM ledger WHERE owner = ?1 AND day = ?2", sum_counted(""));
     let counted: i64 = sql::value(connection, &select, (owner.as_str(), day.0))?;
     Ok(NanoUsd(counted.unsigned_abs()))
 }
 
 /// The amount that the job's runs count for.
-fn counted_of_job(connection: &Connection, job: JobId) -> Result<NanoUsd, Fault> {
-    let select = format!("SELECT {} FROM ledger WHERE job = ?1", counted_sum(""));
+fn sum_of_job(connection: &Connection, job: JobId) -> Result<NanoUsd, Fault> {
+    let select = format!("SELECT {} FROM ledger WHERE job = ?1", sum_counted(""));
     let counted: i64 = sql::value(connection, &select, [job.to_string()])?;
     Ok(NanoUsd(counted.unsigned_abs()))
 }
 
 /// Limits the cost of another run of the job, if the step before queued one.
-pub(super) fn bound_another_run(
+pub(super) fn bind_another_run(
     tx: &Tx<'_>,
     before: &Checkpoint,
     record: &mut Record,
 ) -> Result<(), Fault> {
     if rules::begins_another_run(before, &record.job) {
-        let day = counted(tx.connection, &record.job.new.owner, tx.now().day())?;
-        let job = counted_of_job(tx.connection, record.job.id)?;
+        let day = sum_of_day(tx.connection, &record.job.new.owner, tx.now().day())?;
+        let job = sum_of_job(tx.connection, record.job.id)?;
         rules::reserve_another_run(record, CountedSpend { day, job }, tx.now());
     }
     Ok(())
@@ -140,7 +140,7 @@ pub(super) fn after(
     let select = sql!(sqlite::ledger::after);
     let (job, run) = after.map_or_else(Default::default, |row| (row.job.to_string(), row.run));
     let mut statement = connection.prepare_cached(select)?;
-    statement.query_and_then((job, run, signed(limit as u64)), |row| row.ledger_row())?.collect()
+    statement.query_and_then((job, run, to_signed(limit as u64)), |row| row.ledger_row())?.collect()
 }
 
 fn owner_of(scope: &Scope) -> Option<&str> {

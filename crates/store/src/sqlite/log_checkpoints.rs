@@ -50,7 +50,7 @@ impl LogCheckpoints {
             {
                 tracing::debug!(%error, pages, "the write-ahead log could not be emptied yet");
             }
-            followed.lock().unwrap_or_else(PoisonError::into_inner).committed(pages);
+            followed.lock().unwrap_or_else(PoisonError::into_inner).note_commit(pages);
             Ok(())
         }))?;
         Ok(Self(state))
@@ -68,7 +68,7 @@ impl LogCheckpoints {
 }
 
 impl LogState {
-    fn committed(&mut self, pages: i32) {
+    fn note_commit(&mut self, pages: i32) {
         if pages < self.called_at {
             // The log was emptied and starts again.
             self.called_at = 0;
@@ -134,7 +134,7 @@ mod tests {
         for (pages, called_at) in
             [(999, 0), (1_000, 1_000), (1_999, 1_000), (2_000, 2_000), (5, 0), (1_003, 1_003)]
         {
-            state.committed(pages);
+            state.note_commit(pages);
             assert_eq!(state.called_at, called_at, "{pages}");
         }
         LogCheckpoints(Arc::new(Mutex::new(state))).end();

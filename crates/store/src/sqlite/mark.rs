@@ -39,7 +39,7 @@ pub(super) struct Mark {
 
 impl Mark {
     /// Takes a shared lock on the file, and creates it if it does not exist. Fails while the store is being restored.
-    pub(super) fn shared(store: SqliteFile<'_>) -> Result<Self, StoreError> {
+    pub(super) fn open_shared(store: SqliteFile<'_>) -> Result<Self, StoreError> {
         let mark = Self::open(store)?;
         match mark.file.try_lock_shared() {
             Ok(()) => {}
@@ -74,13 +74,13 @@ impl Mark {
     pub(super) fn read(&self) -> Option<Reached> {
         let (mut file, mut text) = (&self.file, String::new());
         file.rewind().and_then(|()| file.read_to_string(&mut text)).ok()?;
-        parsed(&text)
+        parse(&text)
     }
 
     /// Reads the second mark of the store in this database.
     pub(super) fn read_second(&self, connection: &Connection) -> Result<Option<Reached>, Fault> {
         let Some(second) = &self.second else { return Ok(None) };
-        Ok(reached(connection)?.and_then(|found| second.read(found.store)))
+        Ok(read_reached(connection)?.and_then(|found| second.read(found.store)))
     }
 
     /// Records that the store has reached this state, unless it is known to be further.
@@ -133,7 +133,7 @@ impl SecondMark {
 
     /// Reads the mark of this store. Returns `None` if it is not readable.
     pub(super) fn read(&self, store: i64) -> Option<Reached> {
-        let reached = parsed(&fs::read_to_string(self.path(store)).ok()?)?;
+        let reached = parse(&fs::read_to_string(self.path(store)).ok()?)?;
         (reached.store == store).then_some(reached)
     }
 
@@ -173,7 +173,7 @@ fn is_ahead(known: Option<Reached>, reached: Reached) -> bool {
 
 /// Reads the mark next to a database without creating it.
 pub(super) fn peek(database: &Path) -> Option<Reached> {
-    parsed(&fs::read_to_string(path_of(database)).ok()?)
+    parse(&fs::read_to_string(path_of(database)).ok()?)
 }
 
 /// Refuses a database that is an earlier state of a store. `marked` must have been read before `connection` reads.
@@ -181,19 +181,19 @@ pub(super) fn refuse_outdated(
     connection: &Connection,
     marked: Option<Reached>,
 ) -> Result<(), StoreError> {
-    let outdated = outdated(connection, marked)?;
+    let outdated = explain_outdated(connection, marked)?;
     outdated.map_or(Ok(()), |why| Err(StoreError::Outdated { why }))
 }
 
 /// Returns the reason why this database is an earlier state of a store, if it is.
-pub(super) fn outdated(
+pub(super) fn explain_outdated(
     connection: &Connection,
     marked: Option<Reached>,
 ) -> Result<Option<String>, Fault> {
     if meta(connection, "backup")?.is_some() {
         return Ok(Some("it was made by `outlast store backup`".to_owned()));
     }
-    let both = marked.zip(reached(connection)?);
+    let both = marked.zip(read_reached(connection)?);
     let behind =
         both.filter(|(marked, found)| found.store == marked.store && found.rev < marked.rev);
     Ok(behind.map(|(marked, found)| {
@@ -202,7 +202,7 @@ pub(super) fn outdated(
 }
 
 /// The state of the database itself; `None` if it has no id yet.
-pub(super) fn reached(connection: &Connection) -> Result<Option<Reached>, Fault> {
+pub(super) fn read_reached(connection: &Connection) -> Result<Option<Reached>, Fault> {
     let store = meta(connection, "store")?;
     let rev = meta(connection, "rev")?.map(columns::rev);
     Ok(store.zip(rev).map(|(store, rev)| Reached { store, rev }))
@@ -225,7 +225,7 @@ fn path_of(database: &Path) -> PathBuf {
     beside(database, ".mark")
 }
 
-fn parsed(text: &str) -> Option<Reached> {
+fn parse(text: &str) -> Option<Reached> {
     let mut words = text.split_whitespace();
     let (store, rev) = (words.next()?.parse().ok()?, words.next()?.parse().ok()?);
     words.next().is_none().then_some(Reached { store, rev: Rev(rev) })
@@ -247,7 +247,7 @@ mod tests {
     fn a_mark_only_rises_and_begins_again_for_another_store() {
         let dir = TempDir::new().unwrap();
         let database = dir.path().join("jobs.db");
-        let mark = Mark::shared((&database).into()).unwrap();
+        let mark = Mark::open_shared((&database).into()).unwrap();
         assert_eq!((mark.read(), peek(&database)), (None, None));
         let steps = [(at(-7, 5), at(-7, 5)), (at(-7, 3), at(-7, 5)), (at(9, 1), at(9, 1))];
         for (written, expected) in steps {
@@ -270,7 +270,7 @@ mod tests {
         fs::create_dir(dir.path().join("moved")).unwrap();
         let moved = dir.path().join("moved/jobs.db");
         let marked = |path| SqliteFile { path, state_dir: Some(&state) };
-        let mark = Mark::shared(marked(&database)).unwrap();
+        let mark = Mark::open_shared(marked(&database)).unwrap();
         mark.write(at(7, 5));
         mark.write(at(7, 3));
         let read = |path, store| SecondMark::of(marked(path)).unwrap().read(store);
@@ -288,7 +288,8 @@ mod tests {
         let dir = TempDir::new().unwrap();
         let (database, state) = (dir.path().join("jobs.db"), dir.path().join("state"));
         fs::write(&state, "no directory").unwrap();
-        let mark = Mark::shared(SqliteFile { path: &database, state_dir: Some(&state) }).unwrap();
+        let mark =
+            Mark::open_shared(SqliteFile { path: &database, state_dir: Some(&state) }).unwrap();
         mark.write(at(7, 5));
         assert_eq!(mark.read(), Some(at(7, 5)));
     }
@@ -297,14 +298,16 @@ mod tests {
     fn a_store_in_use_cannot_be_had_alone() {
         let dir = TempDir::new().unwrap();
         let database = dir.path().join("jobs.db");
-        let users =
-            [Mark::shared((&database).into()).unwrap(), Mark::shared((&database).into()).unwrap()];
+        let users = [
+            Mark::open_shared((&database).into()).unwrap(),
+            Mark::open_shared((&database).into()).unwrap(),
+        ];
         assert!(Mark::alone((&database).into()).unwrap().is_none());
         drop(users);
         let alone = Mark::alone((&database).into()).unwrap().expect("no process uses it");
         assert!(Mark::alone((&database).into()).unwrap().is_none());
-        assert!(matches!(Mark::shared((&database).into()), Err(StoreError::Unavailable(_))));
+        assert!(matches!(Mark::open_shared((&database).into()), Err(StoreError::Unavailable(_))));
         drop(alone);
-        Mark::shared((&database).into()).unwrap();
+        Mark::open_shared((&database).into()).unwrap();
     }
 }

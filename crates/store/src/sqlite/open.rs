@@ -185,7 +185,7 @@ fn has_log(path: &Path) -> bool {
 
 /// The schema version of a database of outlast, and the newest version.
 pub(super) fn schema(moment: &Transaction<'_>, path: &Path) -> Result<(u32, u32), Fault> {
-    Ok((count(applied(moment, path)?), count(MIGRATIONS.len())))
+    Ok((count(apply(moment, path)?), count(MIGRATIONS.len())))
 }
 
 fn migrate(
@@ -193,7 +193,7 @@ fn migrate(
     path: &Path,
     lock: Option<&WriteLock>,
 ) -> Result<(), Fault> {
-    if applied(&connection.unchecked_transaction()?, path)? == MIGRATIONS.len() {
+    if apply(&connection.unchecked_transaction()?, path)? == MIGRATIONS.len() {
         return Ok(());
     }
     // Two processes that create the same database at the same time would meet a lock for which SQLite does not wait.
@@ -208,18 +208,18 @@ fn migrate(
         return Err(unavailable(why).into());
     }
     let migration = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    for statements in MIGRATIONS.iter().skip(applied(&migration, path)?) {
+    for statements in MIGRATIONS.iter().skip(apply(&migration, path)?) {
         migration.execute_batch(statements)?;
     }
     migration.pragma_update(None, "application_id", APPLICATION_ID)?;
-    migration.pragma_update(None, "user_version", columns::signed(MIGRATIONS.len() as u64))?;
+    migration.pragma_update(None, "user_version", columns::to_signed(MIGRATIONS.len() as u64))?;
     Ok(migration.commit()?)
 }
 
 /// Returns the number of migrations that the database has had. Refuses a database of another program or of a newer version.
 ///
 /// Reads in a transaction, because a database that another process is creating would look like another program's.
-fn applied(moment: &Transaction<'_>, path: &Path) -> Result<usize, Fault> {
+fn apply(moment: &Transaction<'_>, path: &Path) -> Result<usize, Fault> {
     let number = |pragma: &str| moment.query_row(pragma, [], |row| row.get::<_, i64>(0));
     let version = number("PRAGMA user_version")?;
     let ours = number("PRAGMA application_id")? == APPLICATION_ID;

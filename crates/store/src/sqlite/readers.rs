@@ -62,7 +62,7 @@ impl Readers {
             file.check()?;
             let connection = idle.map_or_else(|| file.connect(), Ok)?;
             read(&connection)?;
-            let mut known = connections.known();
+            let mut known = connections.lock_known();
             // Checked under the lock, so that `close` leaves no connection behind.
             if !permit.semaphore().is_closed() {
                 known.idle.push(connection);
@@ -75,7 +75,7 @@ impl Readers {
     /// Closes the idle connections. Those in use are closed after their read.
     pub(super) fn close(&self) {
         self.permits.close();
-        self.connections.known().idle.clear();
+        self.connections.lock_known().idle.clear();
     }
 }
 
@@ -98,7 +98,7 @@ impl Connections {
         let mut waited = std::pin::pin!(tokio::time::sleep(MAX_WAIT));
         loop {
             {
-                let mut known = self.known();
+                let mut known = self.lock_known();
                 let idle = known.idle.pop();
                 if idle.is_some() || known.in_use == 0 || waited.is_elapsed() {
                     known.in_use += 1;
@@ -112,7 +112,7 @@ impl Connections {
         }
     }
 
-    fn known(&self) -> MutexGuard<'_, Known> {
+    fn lock_known(&self) -> MutexGuard<'_, Known> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -122,7 +122,7 @@ struct InUse(Arc<Connections>);
 
 impl Drop for InUse {
     fn drop(&mut self) {
-        self.0.known().in_use -= 1;
+        self.0.lock_known().in_use -= 1;
         self.0.freed.notify_one();
     }
 }
@@ -141,7 +141,7 @@ mod tests {
     }
 
     fn count(readers: &Readers) -> usize {
-        readers.connections.known().idle.len()
+        readers.connections.lock_known().idle.len()
     }
 
     /// Time is paused while a read is running.
@@ -177,6 +177,6 @@ mod tests {
         }
         readers.run(|_| Ok(())).await.unwrap();
         assert_eq!(count(&readers), 1);
-        assert_eq!(readers.connections.known().in_use, 0);
+        assert_eq!(readers.connections.lock_known().in_use, 0);
     }
 }

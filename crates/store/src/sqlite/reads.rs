@@ -34,7 +34,7 @@ pub(super) fn list(
 ) -> Result<JobPage, Fault> {
     let Some(parts) = listing::title_parts(scope, query) else {
         let rows = rows_of(connection, scope, query, now, Among::All)?;
-        return finished(rows, query.limit);
+        return finish_page(rows, query.limit);
     };
     let snapshot = connection.unchecked_transaction()?;
     let end = titles::end(&snapshot)?;
@@ -53,10 +53,10 @@ pub(super) fn list(
             }
         }
     }
-    finished(rows, query.limit)
+    finish_page(rows, query.limit)
 }
 
-fn finished(rows: Vec<(u64, Summary)>, limit: u32) -> Result<JobPage, Fault> {
+fn finish_page(rows: Vec<(u64, Summary)>, limit: u32) -> Result<JobPage, Fault> {
     let (jobs, next) = page(rows.into_iter().map(Ok::<_, Fault>), limit)?;
     Ok(JobPage { jobs, next })
 }
@@ -138,9 +138,9 @@ fn conditions(scope: &Scope, query: &JobQuery, now: Timestamp) -> (String, Vec<V
         values.push(Value::Text(owner.as_str().to_owned()));
     }
     if let Some(Cursor(seq)) = query.after {
-        let has_words = !search::wanted_words(query).is_empty();
+        let has_words = !search::collect_words(query).is_empty();
         conditions.push(if has_words { "search.rowid < ?" } else { "seq < ?" }.to_owned());
-        values.push(Value::Integer(columns::signed(seq)));
+        values.push(Value::Integer(columns::to_signed(seq)));
     }
     conditions.extend(listing::of_states(&query.states));
     if let Some(provider) = &query.provider {
@@ -200,8 +200,8 @@ pub(super) fn owed_stops(
         "SELECT id, checkpoint FROM jobs WHERE remote = 'owed' AND profile IN ({ONE_OF}) ORDER BY seq LIMIT ?2"
     );
     let mut statement = connection.prepare_cached(&select)?;
-    let asked = (columns::json(&profiles)?, columns::signed(limit as u64));
-    let owed = statement.query_and_then(asked, |row| row.owed_stop())?;
+    let asked = (columns::json(&profiles)?, columns::to_signed(limit as u64));
+    let owed = statement.query_and_then(asked, |row| row.read_owed_stop())?;
     owed.filter_map(Result::transpose).collect()
 }
 
@@ -209,7 +209,7 @@ pub(super) fn owed_stops(
 const ONE_OF: &str = "SELECT value FROM json_each(?1)";
 
 /// The number of queued jobs with these profiles.
-pub(super) fn queued(connection: &Connection, profiles: &[Profile]) -> Result<u64, Fault> {
+pub(super) fn count_queued(connection: &Connection, profiles: &[Profile]) -> Result<u64, Fault> {
     let select = format!(
         "SELECT count(*) FROM jobs WHERE state = 'queued' AND visibility = 'promised' AND profile IN ({ONE_OF})"
     );
@@ -247,7 +247,7 @@ pub(super) fn changes(
     let rev = rev(&snapshot)?;
     let jobs = snapshot
         .prepare_cached(sql!(sqlite::reads::changes))?
-        .query_and_then([columns::signed(after.0)], |row| row.change())?
+        .query_and_then([columns::to_signed(after.0)], |row| row.change())?
         .collect::<Result<_, _>>()?;
     let next_due = next_due(&snapshot, now)?;
     Ok(Changes { rev, jobs, next_due })

@@ -90,8 +90,8 @@ impl Restore<'_> {
         // This finds the damage if the log next to the database belongs to another state of the store.
         check::refuse_damaged(&connection)?;
         let second = mark.read_second(&connection)?;
-        let is_outdated = mark::outdated(&connection, marked)?.is_some()
-            || mark::outdated(&connection, second)?.is_some();
+        let is_outdated = mark::explain_outdated(&connection, marked)?.is_some()
+            || mark::explain_outdated(&connection, second)?.is_some();
         if !self.force && !is_outdated {
             self.refuse_ending_jobs(&connection)?;
         }
@@ -111,7 +111,7 @@ impl Restore<'_> {
         let look = || -> Result<_, RestoreError> {
             let connection = sole_connection(self.path)?.ok_or(RestoreError::InUse)?;
             let jobs: i64 = sql::value(&connection, sql!(sqlite::restore::count_jobs), [])?;
-            let reached = mark::reached(&connection)?;
+            let reached = mark::read_reached(&connection)?;
             // Closing moves the log into the database, so only one file is kept.
             sql::close(connection)?;
             Ok((jobs.unsigned_abs(), reached))
@@ -154,12 +154,12 @@ impl Restore<'_> {
         floor: Option<Rev>,
     ) -> Result<(Vec<RestoredJob>, Reached), Fault> {
         let moment = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-        let floor = columns::signed(floor.unwrap_or_default().0.saturating_add(SKIPPED_REVS));
+        let floor = columns::to_signed(floor.unwrap_or_default().0.saturating_add(SKIPPED_REVS));
         moment.execute(sql!(sqlite::restore::raise_rev), [floor])?;
         moment.execute_batch("DELETE FROM meta WHERE name = 'backup'; DELETE FROM workers;")?;
         let mut tx = Tx::new(&moment, self.clock);
         let mut jobs = Vec::new();
-        for (Stored { seq, mut record }, fate) in self.decided(&moment)? {
+        for (Stored { seq, mut record }, fate) in self.decide(&moment)? {
             rows::save(&mut tx, seq, &mut record)?;
             if fate == RestoredOutcome::Ended {
                 notices::add(&tx, self.notices, &record)?;
@@ -170,14 +170,15 @@ impl Restore<'_> {
             sql::execute(&moment, update, (seq, job.new.max_failures))?;
             jobs.push(RestoredJob { job, fate });
         }
-        let reached = mark::reached(&moment)?.ok_or_else(|| unavailable("it has no number"))?;
+        let reached =
+            mark::read_reached(&moment)?.ok_or_else(|| unavailable("it has no number"))?;
         moment.commit()?;
         Ok((jobs, reached))
     }
 
     /// Fails if nothing shows that the store is an older copy and jobs would be ended.
     fn refuse_ending_jobs(&self, connection: &Connection) -> Result<(), RestoreError> {
-        let decided = self.decided(connection)?;
+        let decided = self.decide(connection)?;
         match decided.iter().filter(|(_, fate)| *fate == RestoredOutcome::Ended).count() {
             0 => Ok(()),
             jobs => Err(RestoreError::Current { jobs }),
@@ -185,7 +186,7 @@ impl Restore<'_> {
     }
 
     /// Returns all unfinished jobs in their new state, oldest first. Writes nothing.
-    fn decided(&self, connection: &Connection) -> Result<Vec<(Stored, RestoredOutcome)>, Fault> {
+    fn decide(&self, connection: &Connection) -> Result<Vec<(Stored, RestoredOutcome)>, Fault> {
         let unfinished = sql!(sqlite::restore::unfinished);
         let mut decided = Vec::new();
         for seq in sql::column::<i64>(connection, unfinished, [])? {

@@ -12,7 +12,7 @@ use super::fault::Fault;
 use super::sql;
 use super::tx::Tx;
 use super::{bodies, keys};
-use crate::columns::{Columns, StateColumns, allowance, damaged, json, notice, parse};
+use crate::columns::{Columns, StateColumns, allowance, json, notice, parse, report_damage};
 use crate::tables::{CHANGED_JOB, NEW_JOB, Value, changed_job, insert, names, new_job, update};
 
 impl Columns for Row<'_> {
@@ -88,13 +88,13 @@ pub(super) fn whole_row(connection: &Connection, row: &Row<'_>) -> Result<Stored
     let ask = row.json(&id, "ask")?;
     // Borrowed from the row, because it may be megabytes.
     let output = row.get_ref(place(row, "output")?)?;
-    let output = output.as_str_or_null().map_err(|_| damaged(&id, "output"))?;
+    let output = output.as_str_or_null().map_err(|_| report_damage(&id, "output"))?;
     let mut output = output.map(|text| parse(&id, "output", text)).transpose()?;
     if row.number("has_text")? != 0 {
         // The same snapshot as the row, because the row's statement is still open.
-        let without = output.ok_or_else(|| damaged(&id, "output"))?;
+        let without = output.ok_or_else(|| report_damage(&id, "output"))?;
         let with = bodies::with_text(connection, seq, without)?;
-        output = Some(with.ok_or_else(|| damaged(&id, "text"))?);
+        output = Some(with.ok_or_else(|| report_damage(&id, "text"))?);
     }
     let partial = row.maybe_text("partial")?.map(Arc::from);
     let mut record = row.record(ask, output)?;
@@ -132,7 +132,7 @@ pub(super) fn save(tx: &mut Tx<'_>, seq: i64, record: &mut Record) -> Result<(),
     let mut values = changed_job(record, StateColumns::of(&job.state)?, key.as_ref())?;
     values.extend([Value::from(allowance(job)?), Value::from(job.rev.0), Value::from(seq)]);
     sql::execute(tx.connection, &SAVE, params_from_iter(values))?;
-    tx.changed(seq, job);
+    tx.record_change(seq, job);
     Ok(())
 }
 
@@ -163,7 +163,7 @@ pub(super) fn add(tx: &mut Tx<'_>, seq: Option<i64>, record: &mut Record) -> Res
     let seq = tx.connection.last_insert_rowid();
     let insert = sql!(sqlite::rows::add_body);
     sql::execute(tx.connection, insert, (seq, json(&job.new.request)?))?;
-    tx.changed(seq, job);
+    tx.record_change(seq, job);
     Ok(seq)
 }
 

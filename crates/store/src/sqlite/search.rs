@@ -33,7 +33,7 @@ fn forget(connection: &Connection, seq: i64) -> Result<(), Fault> {
 }
 
 /// Returns whether any job still has words to index.
-pub(super) fn owed(connection: &Connection) -> Result<Owed, Fault> {
+pub(super) fn read_owed(connection: &Connection) -> Result<Owed, Fault> {
     Ok(if next(connection)?.is_some() { Owed::More } else { Owed::Nothing })
 }
 
@@ -60,7 +60,7 @@ pub(super) fn catch_up(connection: &Connection) -> Result<Owed, Fault> {
         }
         forget(connection, seq)?;
         if Instant::now() >= until {
-            return owed(connection);
+            return read_owed(connection);
         }
     }
     Ok(Owed::Nothing)
@@ -84,7 +84,7 @@ pub(super) fn expression(
     scope: &Scope,
     query: &JobQuery,
 ) -> Result<Option<String>, Fault> {
-    let words = wanted_words(query);
+    let words = collect_words(query);
     if words.is_empty() {
         return Ok(None);
     }
@@ -112,7 +112,7 @@ pub(super) fn expression(
 }
 
 /// Returns the words that a query searches for.
-pub(super) fn wanted_words(query: &JobQuery) -> BTreeSet<String> {
+pub(super) fn collect_words(query: &JobQuery) -> BTreeSet<String> {
     query.words.as_deref().map(search::words).unwrap_or_default()
 }
 

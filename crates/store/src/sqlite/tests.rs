@@ -106,7 +106,7 @@ fn i6_lists_filters_counts_and_searches_walk_through_no_100_000_jobs() {
 
 /// Indexes the titles of all complete segments.
 fn index_titles(connection: &Connection) {
-    while titles::owed(connection).unwrap() {
+    while titles::is_owed(connection).unwrap() {
         titles::index_next(connection).unwrap();
     }
 }

@@ -10,7 +10,7 @@ use crate::titles::{self, TitleParts};
 const ADD: &str = sql!(sqlite::titles::add);
 
 /// Returns whether a segment is complete and not indexed.
-pub(super) fn owed(connection: &Connection) -> Result<bool, Fault> {
+pub(super) fn is_owed(connection: &Connection) -> Result<bool, Fault> {
     let newest = sql!(sqlite::titles::owed);
     Ok(end(connection)? < titles::segment_of(sql::value(connection, newest, [])?))
 }

@@ -15,7 +15,7 @@ use super::rows::{self, Stored};
 use super::tx::Tx;
 use super::{SqliteFile, bodies, check, identities, keys, ledger, search, sql};
 use crate::SystemClock;
-use crate::columns::{Columns as _, signed};
+use crate::columns::{Columns as _, to_signed};
 use crate::copy_side::{
     BATCH_JOBS, BATCH_ROWS, CopyRefusal, CopySide, IS_PARTIAL, JobCounts, WholeJob,
 };
@@ -50,7 +50,7 @@ impl SqliteSide {
         if !super::is_there(path)? {
             return Err(CopyRefusal::Missing);
         }
-        let mark = taken(store)?;
+        let mark = take_mark(store)?;
         let (connection, _) = open::look(path)?;
         refuse_old(&connection, path)?;
         check::refuse_damaged(&connection)?;
@@ -65,7 +65,7 @@ impl SqliteSide {
         open::make_files(path)?;
         let is_new = fs::metadata(path).map_err(unavailable)?.len() == 0;
         let mark =
-            if is_new { Mark::alone(store)?.ok_or(CopyRefusal::InUse)? } else { taken(store)? };
+            if is_new { Mark::alone(store)?.ok_or(CopyRefusal::InUse)? } else { take_mark(store)? };
         if !is_new {
             refuse_old(&open::connect(path, Access::Read)?, path)?;
         }
@@ -76,13 +76,14 @@ impl SqliteSide {
     }
 
     fn with(connection: Connection, mark: Mark) -> Result<Self, CopyRefusal> {
-        let reached = mark::reached(&connection)?.ok_or_else(|| unavailable("it has no number"))?;
+        let reached =
+            mark::read_reached(&connection)?.ok_or_else(|| unavailable("it has no number"))?;
         Ok(Self { connection, mark, id: reached.store })
     }
 }
 
 /// Locks out all other processes.
-fn taken(store: SqliteFile<'_>) -> Result<Mark, CopyRefusal> {
+fn take_mark(store: SqliteFile<'_>) -> Result<Mark, CopyRefusal> {
     let mark = Mark::alone(store)?.ok_or(CopyRefusal::InUse)?;
     sql::close(sole_connection(store.path)?.ok_or(CopyRefusal::InUse)?)?;
     Ok(mark)
@@ -129,7 +130,7 @@ impl CopySide for SqliteSide {
     async fn sizes(&mut self, after: i64) -> Result<Vec<(i64, u64)>, CopyRefusal> {
         let select = sql!(sqlite::transfer::sizes);
         let mut statement = self.connection.prepare_cached(select)?;
-        let rows = statement.query_and_then((after, signed(BATCH_JOBS as u64)), |row| {
+        let rows = statement.query_and_then((after, to_signed(BATCH_JOBS as u64)), |row| {
             Ok((row.get("seq")?, row.count("bytes")?))
         })?;
         rows.collect()
@@ -196,7 +197,7 @@ impl CopySide for SqliteSide {
         sql::execute(&moment, sql!(sqlite::transfer::forget_source), [COPYING])?;
         moment.commit()?;
         sql::empty_log(&self.connection)?;
-        if let Some(reached) = mark::reached(&self.connection)? {
+        if let Some(reached) = mark::read_reached(&self.connection)? {
             self.mark.reset(reached);
         }
         Ok(())
@@ -221,6 +222,6 @@ fn add(tx: &mut Tx<'_>, whole: &WholeJob) -> Result<(), Fault> {
         identities::put(tx.connection, &job.new.owner, identity, seq)?;
     }
     rows::save(tx, seq, &mut record)?;
-    sql::execute(tx.connection, sql!(sqlite::transfer::set_rev), (seq, signed(rev.0)))?;
+    sql::execute(tx.connection, sql!(sqlite::transfer::set_rev), (seq, to_signed(rev.0)))?;
     Ok(())
 }

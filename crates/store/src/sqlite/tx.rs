@@ -28,7 +28,7 @@ impl<'a> Tx<'a> {
     }
 
     /// Records the state of a job after this commit.
-    pub(super) fn changed(&mut self, seq: i64, job: &Job) {
+    pub(super) fn record_change(&mut self, seq: i64, job: &Job) {
         self.changes.push((seq, Change::from_job(job)));
     }
 

@@ -30,7 +30,7 @@ pub(super) fn remove(connection: &Connection, workers: &[WorkerId]) -> Result<()
 
 /// All listed workers.
 pub(super) fn all(connection: &Connection) -> Result<Vec<WorkerId>, Fault> {
-    selected(connection, sql!(sqlite::worker_list::all), [])
+    query_workers(connection, sql!(sqlite::worker_list::all), [])
 }
 
 /// The listed workers with this profile.
@@ -39,15 +39,15 @@ pub(super) fn of_profile(
     profile: &Profile,
 ) -> Result<Vec<WorkerId>, Fault> {
     let select = sql!(sqlite::worker_list::of_profile);
-    selected(connection, select, [profile.as_str()])
+    query_workers(connection, select, [profile.as_str()])
 }
 
 /// The workers that hold jobs, listed or not.
 pub(super) fn holders(connection: &Connection) -> Result<Vec<WorkerId>, Fault> {
-    selected(connection, sql!(sqlite::worker_list::holders), [])
+    query_workers(connection, sql!(sqlite::worker_list::holders), [])
 }
 
-fn selected(
+fn query_workers(
     connection: &Connection,
     select: &str,
     parameters: impl Params,

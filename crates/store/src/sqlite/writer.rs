@@ -25,7 +25,7 @@ use super::search::{self, Owed};
 use super::tx::Tx;
 use super::write_lock::WriteLock;
 use super::{reads, sql, titles};
-use crate::{copied, unavailable};
+use crate::{copy_error, unavailable};
 
 /// The maximum number of commands in one commit, so that no command waits long for the others.
 const MAX_TOGETHER: usize = 256;
@@ -120,7 +120,7 @@ impl Writer {
         let (reply, answer) = oneshot::channel();
         let command: Command = Box::new(move |tx| {
             let result = tx.and_then(|tx| Ok(step(tx)?));
-            let refused = result.as_ref().err().map(copied);
+            let refused = result.as_ref().err().map(copy_error);
             let answer = move |lost: Option<StoreError>| {
                 // The caller may have gone away; its step is committed all the same.
                 let _ = reply.send(lost.map_or(result, Err));
@@ -208,10 +208,10 @@ impl WriterThread {
             }
             let lost = committed.err();
             if let Some(lost) = &lost {
-                answers.extend(batch.map(|command| command(Err(copied(lost))).1));
+                answers.extend(batch.map(|command| command(Err(copy_error(lost))).1));
             }
             for answer in answers {
-                answer(lost.as_ref().map(copied));
+                answer(lost.as_ref().map(copy_error));
             }
         }
     }
@@ -235,15 +235,15 @@ impl WriterThread {
     fn put_words(&self, pause: Duration) -> Option<Timestamp> {
         let put = || {
             self.file.check()?;
-            let has_words = search::owed(&self.connection)? == Owed::More;
-            if !has_words && !titles::owed(&self.connection)? {
+            let has_words = search::read_owed(&self.connection)? == Owed::More;
+            if !has_words && !titles::is_owed(&self.connection)? {
                 return Ok(Owed::Nothing);
             }
             let _turn = self.lock.wait();
             execute(&self.connection, "BEGIN IMMEDIATE")?;
             if has_words {
                 search::catch_up(&self.connection)?;
-            } else if titles::owed(&self.connection)? {
+            } else if titles::is_owed(&self.connection)? {
                 titles::index_next(&self.connection)?;
             }
             execute(&self.connection, "COMMIT")?;

@@ -119,7 +119,7 @@ struct ScriptedEvent {
 }
 
 impl DemoRun {
-    fn begun_at(&self) -> Instant {
+    fn begin_time(&self) -> Instant {
         *self.begun_at.get_or_init(Instant::now)
     }
 
@@ -170,7 +170,7 @@ async fn look(State(run): State<Arc<DemoRun>>, Query(query): Query<LookQuery>) -
     if query.stream == Some(true) {
         return stream_from(run, query.starting_after.map_or(0, |after| after + 1));
     }
-    let elapsed = run.begun_at().elapsed();
+    let elapsed = run.begin_time().elapsed();
     let events = run.script.iter().take_while(|scripted| scripted.at <= elapsed).count();
     Json(run.state(events)).into_response()
 }
@@ -179,7 +179,7 @@ async fn look(State(run): State<Arc<DemoRun>>, Query(query): Query<LookQuery>) -
 fn stream_from(run: Arc<DemoRun>, first: usize) -> Response {
     let frames = stream::unfold((run, first), async |(run, index)| {
         let (at, frame) = run.frame(index)?;
-        tokio::time::sleep_until(run.begun_at() + at).await;
+        tokio::time::sleep_until(run.begin_time() + at).await;
         Some((Ok::<_, Infallible>(frame), (run, index + 1)))
     });
     ([(CONTENT_TYPE, "text/event-stream")], Body::from_stream(frames)).into_response()

@@ -30,13 +30,13 @@ impl Check {
         Self { verdict: Verdict::Fail, line: line.into(), fix: Some(fix.into()) }
     }
 
-    pub(super) fn skipped(line: impl Into<String>) -> Self {
+    pub(super) fn skip(line: impl Into<String>) -> Self {
         Self { verdict: Verdict::Skipped, line: line.into(), fix: None }
     }
 
     /// Returns the finding of a check that needs a configuration, if there is no usable one.
-    pub(super) fn unconfigured() -> Self {
-        Self::skipped("not looked at: the configuration cannot be used")
+    pub(super) fn skip_unconfigured() -> Self {
+        Self::skip("not looked at: the configuration cannot be used")
     }
 
     pub(super) fn json(&self, name: &str) -> Value {
@@ -45,13 +45,13 @@ impl Check {
 }
 
 /// Runs a check on a separate thread, within the time limit of a check.
-pub(super) async fn bounded<const N: usize>(
+pub(super) async fn run_bounded<const N: usize>(
     look: impl FnOnce() -> [Check; N] + Send + 'static,
 ) -> [Check; N] {
-    bounded_by(CHECK_LIMIT, look).await
+    run_bounded_by(CHECK_LIMIT, look).await
 }
 
-async fn bounded_by<const N: usize>(
+async fn run_bounded_by<const N: usize>(
     limit: Duration,
     look: impl FnOnce() -> [Check; N] + Send + 'static,
 ) -> [Check; N] {
@@ -77,11 +77,11 @@ mod tests {
             let _ = held.recv();
             [Check::pass("")]
         };
-        let [slow] = bounded_by(Duration::from_millis(20), hanging).await;
+        let [slow] = run_bounded_by(Duration::from_millis(20), hanging).await;
         assert_eq!(slow.verdict, Verdict::Fail);
         assert!(slow.line.contains("0.02 s"), "{slow:?}");
         drop(release);
-        let [broken] = bounded::<1>(|| panic!("on purpose")).await;
+        let [broken] = run_bounded::<1>(|| panic!("on purpose")).await;
         assert_eq!(broken.verdict, Verdict::Fail);
     }
 }

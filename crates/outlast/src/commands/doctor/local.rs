@@ -118,7 +118,7 @@ pub(super) fn ports() -> [Check; 1] {
 /// Checks that the configured clients run an existing program.
 pub(super) fn clients(places: Option<&Places>) -> [Check; 1] {
     let Some(places) = places else {
-        return [Check::skipped("there is no home directory to look in")];
+        return [Check::skip("there is no home directory to look in")];
     };
     let (mut set_up, mut without) = (Vec::new(), Vec::new());
     for &client in Client::value_variants() {
@@ -145,7 +145,7 @@ pub(super) fn clients(places: Option<&Places>) -> [Check; 1] {
         }
         ([], None) => {
             let known: Vec<_> = Client::value_variants().iter().map(|it| it.id()).collect();
-            Check::skipped(format!("none of {} is used here", known.join(", ")))
+            Check::skip(format!("none of {} is used here", known.join(", ")))
         }
         (_, None) => Check::pass(format!("set up: {}", set_up.join(", "))),
         (_, Some(_)) => {
@@ -164,7 +164,7 @@ pub(super) fn servers(places: Option<&Places>) -> Vec<(Client, Vec<ListedServer>
 }
 
 /// Checks that the wrapped servers run an existing wrap.
-pub(super) fn wrapped(servers: &[(Client, Vec<ListedServer>)]) -> Check {
+pub(super) fn check_wrapped(servers: &[(Client, Vec<ListedServer>)]) -> Check {
     let mut lines = Vec::new();
     for (client, listed) in servers {
         let mut names = Vec::new();
@@ -183,7 +183,7 @@ pub(super) fn wrapped(servers: &[(Client, Vec<ListedServer>)]) -> Check {
         lines.push(format!("{}: {}", client.id(), names.join(", ")));
     }
     match lines.is_empty() {
-        true => Check::skipped("no client has a server that could go through `outlast wrap`"),
+        true => Check::skip("no client has a server that could go through `outlast wrap`"),
         false => Check::pass(lines.join("; ")),
     }
 }

@@ -24,7 +24,7 @@ const SKEW: Duration = Duration::from_secs(120);
 /// Checks that each provider that may be asked answers and accepts its key, or can be read, and that this machine's
 /// time is the providers' time.
 pub(super) async fn providers_and_clock(config: Option<&Config>) -> (Vec<Check>, Check) {
-    let Some(config) = config else { return (vec![Check::unconfigured()], clock(None)) };
+    let Some(config) = config else { return (vec![Check::skip_unconfigured()], clock(None)) };
     if config.providers.is_empty() {
         return (vec![none(config)], clock(None));
     }
@@ -73,12 +73,12 @@ async fn vendor(config: &Config, settings: &VendorSettings) -> (Check, Option<Ti
             (Check::fail(failed.to_string(), fix), None)
         }
         Ok(Err(error)) => (provider_error(&error), None),
-        Ok(Ok(checked)) => (answered(settings.name, &checked, &took), checked.server_time),
+        Ok(Ok(checked)) => (check_answer(settings.name, &checked, &took), checked.server_time),
     }
 }
 
 /// Returns a vendor's verdict on the key, and its warnings, such as the day on which a model is retired.
-fn answered(vendor: VendorName, checked: &Checked, took: &str) -> Check {
+fn check_answer(vendor: VendorName, checked: &Checked, took: &str) -> Check {
     match checked.key {
         KeyState::Unknown => {
             let base_url = vendor.vendor().base_url_variable;
@@ -121,7 +121,7 @@ fn provider_error(error: &ProviderError) -> Check {
 /// Returns the finding for a missing provider.
 fn none(config: &Config) -> Check {
     if !config.workflows.is_empty() {
-        return Check::skipped("none is configured; the workflows need none");
+        return Check::skip("none is configured; the workflows need none");
     }
     let line = "none is configured; research is refused until one is";
     Check::warn(line, format!("{WAYS_TO_A_PROVIDER}; or try `outlast demo`"))
@@ -171,11 +171,11 @@ fn is_empty(folder: &Path) -> bool {
 /// Checks that the programs are installed that read the PDFs and office files of a library.
 pub(super) fn converters(config: Option<&Config>) -> [Check; 2] {
     let Some(converters) = config.and_then(|config| wire::converters(config).ok()) else {
-        return [Check::unconfigured(), Check::unconfigured()];
+        return [Check::skip_unconfigured(), Check::skip_unconfigured()];
     };
     let check = |program: &Path, otherwise: &str| match converters.locate(program) {
         Some(file) => Check::pass(file.display().to_string()),
-        None => Check::skipped(format!("{} is not installed; {otherwise}", program.display())),
+        None => Check::skip(format!("{} is not installed; {otherwise}", program.display())),
     };
     [
         check(&converters.pdftotext, "PDFs of a library are left out until poppler-utils is"),
@@ -184,10 +184,10 @@ pub(super) fn converters(config: Option<&Config>) -> [Check; 2] {
 }
 
 fn clock(server_time: Option<Timestamp>) -> Check {
-    judged(SystemClock.now(), server_time)
+    judge_clock(SystemClock.now(), server_time)
 }
 
-fn judged(now: Timestamp, server_time: Option<Timestamp>) -> Check {
+fn judge_clock(now: Timestamp, server_time: Option<Timestamp>) -> Check {
     let fix = "set the time, best by a time service (NTP)";
     if now < EARLIEST {
         return Check::fail(format!("it is {now} here, which cannot be"), fix);
@@ -213,7 +213,7 @@ mod tests {
         let warned = |key, warnings: &[&str]| {
             let warnings = warnings.iter().map(|text| (*text).to_owned()).collect();
             let checked = Checked { key, server_time: None, warnings };
-            answered(VendorName::Gemini, &checked, "5 ms")
+            check_answer(VendorName::Gemini, &checked, "5 ms")
         };
         assert_eq!(warned(KeyState::Taken, &[]).verdict, Verdict::Pass);
         let check = warned(KeyState::Taken, &["the agent x is shut down on 2027-01-01"]);
@@ -235,7 +235,7 @@ mod tests {
             (now, Some(now.before(Duration::from_secs(121))), Verdict::Warn),
         ];
         for (now, there, verdict) in cases {
-            assert_eq!(judged(now, there).verdict, verdict, "{now} {there:?}");
+            assert_eq!(judge_clock(now, there).verdict, verdict, "{now} {there:?}");
         }
     }
 }

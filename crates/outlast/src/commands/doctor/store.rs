@@ -18,16 +18,16 @@ use crate::open_store::{marks_of, store_hint};
 const GAVE_WAY: u8 = 3;
 
 /// Checks that the store can be written, and that a worker works on it.
-pub(super) fn inspected(config: Option<&Config>) -> impl FnOnce() -> [Check; 2] + Send + 'static {
+pub(super) fn inspect(config: Option<&Config>) -> impl FnOnce() -> [Check; 2] + Send + 'static {
     let url = config.map(|config| config.store.clone());
     let state_dir = config.and_then(|config| config.state_dir.clone());
     let marks = config.map(|config| marks_of(config).to_owned());
     move || match url {
-        None => [Check::unconfigured(), Check::unconfigured()],
+        None => [Check::skip_unconfigured(), Check::skip_unconfigured()],
         Some(StoreUrl::Memory) => {
             let fix = "leave OUTLAST_STORE out to keep jobs in a file";
             let line = "in memory: jobs are gone with the process that started them";
-            [Check::warn(line, fix), Check::skipped("a store in memory has none to see")]
+            [Check::warn(line, fix), Check::skip("a store in memory has none to see")]
         }
         Some(StoreUrl::Sqlite(path)) => file(&path, state_dir.as_deref()),
         Some(StoreUrl::Postgres(Secret(ref address))) => {
@@ -56,7 +56,7 @@ pub(super) fn owner(config: Option<&Config>) -> Option<Check> {
 fn database(url: &StoreUrl, found: Result<DatabaseInspection, StoreError>) -> [Check; 2] {
     let unusable = |line: String, fix: &str| {
         let store = Check::fail(format!("{url}: {line}"), fix);
-        [store, Check::skipped("not looked at: the store cannot be used")]
+        [store, Check::skip("not looked at: the store cannot be used")]
     };
     let found = match found {
         Ok(found) => found,
@@ -73,7 +73,7 @@ fn database(url: &StoreUrl, found: Result<DatabaseInspection, StoreError>) -> [C
         let line = format!("{url}: the server is a standby: it can be read and not written");
         let fix =
             "to run jobs, name the primary, or all hosts with target_session_attrs=read-write";
-        let workers = Check::skipped("not looked at: a standby does not see who is alive");
+        let workers = Check::skip("not looked at: a standby does not see who is alive");
         return [Check::warn(line, fix), workers];
     }
     let schema = match found.schema {
@@ -126,9 +126,9 @@ fn file(path: &Path, state_dir: Option<&Path>) -> [Check; 2] {
         Err(error) => {
             let fix = store_hint(&error, &StoreUrl::Sqlite(path.to_owned()));
             let check = Check::fail(format!("{shown}: {:#}", anyhow::Error::new(error)), fix);
-            [check, Check::skipped("not looked at: the store cannot be used")]
+            [check, Check::skip("not looked at: the store cannot be used")]
         }
-        Ok(None) => [unmade(path), Check::skipped("none yet; `outlast serve` brings one")],
+        Ok(None) => [unmade(path), Check::skip("none yet; `outlast serve` brings one")],
         Ok(Some(found)) => {
             let schema = schema(found.schema, found.newest_schema);
             let store = Check::pass(format!("{shown} can be written ({schema})"));
@@ -141,15 +141,17 @@ fn workers(live: u32, jobs: u64) -> Check {
     match (live, jobs) {
         (0, 0) => Check::pass("none is running, and no job waits for one"),
         (0, jobs) => Check::warn(
-            format!("{} and no worker is running", unfinished(jobs)),
+            format!("{} and no worker is running", describe_unfinished(jobs)),
             "start `outlast serve`, or `outlast worker`",
         ),
-        (1, jobs) => Check::pass(format!("one is running; {}", unfinished(jobs))),
-        (workers, jobs) => Check::pass(format!("{workers} are running; {}", unfinished(jobs))),
+        (1, jobs) => Check::pass(format!("one is running; {}", describe_unfinished(jobs))),
+        (workers, jobs) => {
+            Check::pass(format!("{workers} are running; {}", describe_unfinished(jobs)))
+        }
     }
 }
 
-fn unfinished(jobs: u64) -> String {
+fn describe_unfinished(jobs: u64) -> String {
     match jobs {
         0 => "no job is unfinished".to_owned(),
         1 => "one job is unfinished".to_owned(),
@@ -176,9 +178,9 @@ pub(super) fn locks(config: Option<&Config>) -> impl FnOnce() -> [Check; 1] + Se
     let marks = config.map(|config| marks_of(config).to_owned());
     move || {
         [match url {
-            None => Check::unconfigured(),
-            Some(StoreUrl::Memory) => Check::skipped("a store in memory needs none"),
-            Some(StoreUrl::Sqlite(path)) => tried(&nearest(&path)),
+            None => Check::skip_unconfigured(),
+            Some(StoreUrl::Memory) => Check::skip("a store in memory needs none"),
+            Some(StoreUrl::Sqlite(path)) => try_writing(&nearest(&path)),
             Some(StoreUrl::Postgres(Secret(address))) => {
                 Handle::current().block_on(sessions(address, marks))
             }
@@ -189,13 +191,13 @@ pub(super) fn locks(config: Option<&Config>) -> impl FnOnce() -> [Check; 1] + Se
 /// Reports how processes on a database notify each other. Skipped without tables, because the check would create them.
 async fn sessions(address: String, marks: Option<PathBuf>) -> Check {
     let Ok(found) = PostgresStore::inspect(&address, marks.as_deref()).await else {
-        return Check::skipped("not tried: the database cannot be used");
+        return Check::skip("not tried: the database cannot be used");
     };
     if found.schema != Some(found.newest_schema) {
-        return Check::skipped("not tried: the database has no tables of this version");
+        return Check::skip("not tried: the database has no tables of this version");
     }
     if found.is_standby || found.outdated.is_some() {
-        return Check::skipped("not tried: the database cannot be written");
+        return Check::skip("not tried: the database cannot be written");
     }
     let options = PostgresOptions {
         url: address,
@@ -223,7 +225,7 @@ async fn sessions(address: String, marks: Option<PathBuf>) -> Check {
     }
 }
 
-fn tried(dir: &Path) -> Check {
+fn try_writing(dir: &Path) -> Check {
     let shown = dir.display();
     let asked = || -> anyhow::Result<Option<i32>> {
         let folder = tempfile::Builder::new().prefix(".outlast-doctor-").tempdir_in(dir)?;

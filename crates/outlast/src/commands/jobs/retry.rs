@@ -9,7 +9,7 @@ use crate::cli::RetryArgs;
 use crate::commands::engine::Session;
 use crate::commands::job_view::outcome::why;
 use crate::commands::left_worker::{self, short_id};
-use crate::commands::start::{print, refused};
+use crate::commands::start::{explain_refusal, print};
 use crate::config::Config;
 use crate::error::{CommandError, CommandResult, DONE};
 use crate::ui::{self, Mark};
@@ -50,7 +50,7 @@ pub(super) async fn run(session: &Session<'_>, args: RetryArgs) -> CommandResult
         Some(_) => engine.start_after(&job, new, Some(retry_key(&job.id))).await,
         None => engine.start(new, Some(retry_key(&job.id))).await,
     };
-    let started = started.map_err(refused)?;
+    let started = started.map_err(explain_refusal)?;
     if started.existed {
         tell_of_the_first(engine, &job, &started.job, args.json);
         return DONE;
@@ -132,7 +132,7 @@ async fn go_on(session: &Session<'_>, job: &Job) -> CommandResult<()> {
     let fits = providers.iter().any(|(profile, _)| *profile == job.new.profile)
         || workflow_providers(config, None).is_ok_and(|all| all.contains_key(&job.new.profile));
     if fits || session.engine.has_worker(&job.new.profile).await? {
-        let carrier = left_worker::ensured(session, &[], job).await?;
+        let carrier = left_worker::ensure(session, &[], job).await?;
         left_worker::tell(&carrier, job);
         return Ok(());
     }

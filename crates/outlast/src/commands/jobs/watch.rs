@@ -9,7 +9,7 @@ use outlast_engine::{Engine, Reading};
 use super::find;
 use crate::cli::{WaitArgs, WatchArgs};
 use crate::commands::engine::Session;
-use crate::commands::follow::{CarriedBy, follow, standing};
+use crate::commands::follow::{CarriedBy, describe_standing, follow};
 use crate::commands::job_view::{json, outcome};
 use crate::commands::left_worker::short_id;
 use crate::commands::signals::{INTERRUPTED, stop_on_signals};
@@ -21,13 +21,13 @@ const MAX_WATCHED: u32 = 20;
 
 pub(super) async fn run(session: &Session<'_>, args: WatchArgs) -> CommandResult {
     let Session { engine, stop, .. } = session;
-    let jobs = named(session, &args.ids).await?;
+    let jobs = find_named(session, &args.ids).await?;
     if jobs.is_empty() {
         ui::remark("No unfinished jobs.");
         return DONE;
     }
     outlast_engine::spawn(stop_on_signals(stop.clone())?);
-    let jobs = followed(engine, jobs).await?;
+    let jobs = follow_jobs(engine, jobs).await?;
     if jobs.iter().any(|job| !job.state.kind().is_terminal()) {
         ui::mark(Mark::Step, &format!("left; {}", what_goes_on(session, &jobs).await?));
         return Ok(ExitCode::from(INTERRUPTED));
@@ -42,7 +42,7 @@ pub(super) async fn run(session: &Session<'_>, args: WatchArgs) -> CommandResult
 /// `outlast jobs wait`: for scripts and for agents in the background. Prints a line for each job when it ends.
 pub(super) async fn wait(session: &Session<'_>, args: WaitArgs) -> CommandResult {
     let Session { engine, stop, .. } = session;
-    let mut jobs = named(session, &args.ids).await?;
+    let mut jobs = find_named(session, &args.ids).await?;
     outlast_engine::spawn(stop_on_signals(stop.clone())?);
     let followed = jobs.clone();
     let print = |job: &Job| {
@@ -79,7 +79,7 @@ pub(super) async fn wait(session: &Session<'_>, args: WaitArgs) -> CommandResult
 }
 
 /// Returns the jobs with these ids, each once; all unfinished ones if none is given.
-pub(super) async fn named(session: &Session<'_>, ids: &[String]) -> CommandResult<Vec<Job>> {
+pub(super) async fn find_named(session: &Session<'_>, ids: &[String]) -> CommandResult<Vec<Job>> {
     let (engine, scope) = (&session.engine, session.own());
     let mut jobs: Vec<Job> = Vec::new();
     if ids.is_empty() {
@@ -104,12 +104,12 @@ pub(super) async fn what_goes_on(session: &Session<'_>, jobs: &[Job]) -> Command
     session.engine.find_dead_workers().await;
     let (mut unfinished, mut waiting) = (0, Vec::new());
     for job in jobs.iter().filter(|job| !job.state.kind().is_terminal()) {
-        let Some(reading) = super::reading(session, &job.id).await? else { continue };
+        let Some(reading) = super::read(session, &job.id).await? else { continue };
         if !reading.job.state.kind().is_terminal() {
             unfinished += 1;
         }
         if reading.waits == Some(Waits::ForAWorker) {
-            waiting.push(reading.standing().words());
+            waiting.push(reading.read_standing().words());
         }
     }
     let are = |jobs: usize| ui::count(jobs, "job is", "jobs are");
@@ -126,13 +126,13 @@ pub(super) async fn what_goes_on(session: &Session<'_>, jobs: &[Job]) -> Command
 }
 
 /// Returns the jobs after their end, or in their state when the person leaves.
-async fn followed(engine: &Engine, jobs: Vec<Job>) -> CommandResult<Vec<Job>> {
+async fn follow_jobs(engine: &Engine, jobs: Vec<Job>) -> CommandResult<Vec<Job>> {
     let named = jobs.iter().map(|job| (short_id(job), job.elapsed(engine.now())));
     ui::captions(jobs.iter().map(|job| (short_id(job), job.new.title.as_str())));
     let mut rows = Bars::start(named);
     let mut warned = false;
     follow(engine, jobs, CarriedBy::Workers, &mut |row, reading| {
-        let (percent, message) = standing(reading);
+        let (percent, message) = describe_standing(reading);
         rows.show(row, percent, &message);
         if reading.job.state.kind().is_terminal() {
             rows.rest(row);

@@ -11,7 +11,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::net::TcpListener;
 
 use crate::cli::ServeArgs;
-use crate::commands::misconfigured;
+use crate::commands::explain_config_error;
 use crate::config::{Config, LOCAL, StoreUrl};
 use crate::error::{CommandResult, OrUsage as _, refuse};
 use crate::open_store::check_owner;
@@ -108,7 +108,7 @@ fn callers(no_auth: bool, config: &Config) -> CommandResult<Callers> {
         }
         return Ok(Callers::WithoutToken(OwnerId::new(LOCAL)));
     }
-    let tokens = config.http.tokens.read().map_err(misconfigured)?;
+    let tokens = config.http.tokens.read().map_err(explain_config_error)?;
     if !tokens.is_empty() {
         return Ok(Callers::WithToken(tokens));
     }
@@ -116,7 +116,7 @@ fn callers(no_auth: bool, config: &Config) -> CommandResult<Callers> {
         let why = "a store that many machines share needs tokens that name their owners, the same on every server";
         return refuse(why, "set OUTLAST_TOKENS or OUTLAST_TOKENS_FILE");
     }
-    let (tokens, file) = config.http.own_token().map_err(misconfigured)?;
+    let (tokens, file) = config.http.own_token().map_err(explain_config_error)?;
     tracing::info!("clients need the token in {}", file.display());
     Ok(Callers::WithToken(tokens))
 }

@@ -23,7 +23,7 @@ const MAX_SCHEMA_BYTES: usize = 256 * 1024;
 /// Gives each workflow that is a tool of another server the schema of that tool: the one that the server returns in
 /// time, otherwise the last one seen. A schema in outlast.toml has precedence.
 pub(super) async fn complete(workflows: &mut [Workflow], config: &Config, engine: &Engine) {
-    let needed = missing(workflows, config);
+    let needed = find_missing(workflows, config);
     if needed.is_empty() {
         return;
     }
@@ -63,7 +63,10 @@ fn input(document: Value, tool: &config::Tool) -> InputSchema {
 }
 
 /// Returns the workflows without their own schema, by their index, with their tools.
-fn missing<'a>(workflows: &[Workflow], config: &'a Config) -> BTreeMap<usize, &'a config::Tool> {
+fn find_missing<'a>(
+    workflows: &[Workflow],
+    config: &'a Config,
+) -> BTreeMap<usize, &'a config::Tool> {
     let tool = |(place, workflow): (usize, &Workflow)| {
         let configured = config.workflows.iter().find(|it| it.name == workflow.name)?;
         match &configured.work {
@@ -121,7 +124,7 @@ fn schema_of(tools: &[Value], name: &str) -> Option<Value> {
 }
 
 async fn remember(engine: &Engine, config: &Config, tool: &config::Tool, document: &Value) {
-    let (name, text) = (kept_as(config, tool), document.to_string());
+    let (name, text) = (file_name(config, tool), document.to_string());
     // Most starts get the same schema as the last one.
     if matches!(engine.get_setting(&name).await, Ok(Some(kept)) if kept == text) {
         return;
@@ -132,7 +135,7 @@ async fn remember(engine: &Engine, config: &Config, tool: &config::Tool, documen
 }
 
 async fn last_seen(engine: &Engine, config: &Config, tool: &config::Tool) -> Option<Value> {
-    let kept = match engine.get_setting(&kept_as(config, tool)).await {
+    let kept = match engine.get_setting(&file_name(config, tool)).await {
         Ok(kept) => kept?,
         Err(error) => {
             tracing::warn!(%error, "failed to read the schema of an upstream's tool");
@@ -143,7 +146,7 @@ async fn last_seen(engine: &Engine, config: &Config, tool: &config::Tool) -> Opt
 }
 
 /// Returns the name under which a schema is stored: two files on one store may use the same name for different servers.
-fn kept_as(config: &Config, tool: &config::Tool) -> String {
+fn file_name(config: &Config, tool: &config::Tool) -> String {
     let file = config.file.as_ref().map(|file| file.path.display().to_string());
     let file = file.unwrap_or_default();
     let parts = [file.as_str(), tool.upstream.as_str(), tool.name.as_str()].join("\0");

@@ -16,7 +16,7 @@ use crate::ui;
 const ALLOWED: &str = "sqlite:FILE, postgres://USER@HOST/DATABASE, or `-` for the configured store";
 
 pub(super) async fn run(config: &Config, args: &CopyArgs) -> CommandResult {
-    let (from, to) = (parsed(config, "FROM", &args.from)?, parsed(config, "TO", &args.to)?);
+    let (from, to) = (parse(config, "FROM", &args.from)?, parse(config, "TO", &args.to)?);
     if from == to {
         return refuse("FROM and TO are the same store", "name another TO");
     }
@@ -48,7 +48,7 @@ pub(super) async fn run(config: &Config, args: &CopyArgs) -> CommandResult {
     DONE
 }
 
-fn parsed(config: &Config, name: &str, Secret(text): &Secret) -> CommandResult<StoreUrl> {
+fn parse(config: &Config, name: &str, Secret(text): &Secret) -> CommandResult<StoreUrl> {
     if text == "-" {
         return Ok(config.store.clone());
     }

@@ -9,7 +9,7 @@ use outlast_core::{Profile, Request, StoreError};
 use outlast_store::{PostgresStore, Restore, RestoreError, Restored, RestoredJob, SystemClock};
 use serde_json::{Value, json};
 
-use super::quoted;
+use super::quote;
 use crate::cli::RestoreArgs;
 use crate::config::{Config, Secret, StoreUrl};
 use crate::error::{CommandError, CommandResult, DONE, refuse};
@@ -58,8 +58,8 @@ pub(super) async fn run(config: &Config, args: &RestoreArgs) -> CommandResult {
 /// Restores a database, after `pg_restore`.
 async fn of_database(config: &Config, url: &Secret, args: &RestoreArgs) -> CommandResult<Restored> {
     if let Some(file) = &args.file {
-        let file = quoted(&file.display().to_string());
-        let address = quoted(&url.without_password());
+        let file = quote(&file.display().to_string());
+        let address = quote(&url.without_password());
         let hint = format!(
             "pg_restore --clean --if-exists --dbname={address} {file}\n      \
              then end what may have been paid for since: outlast store restore --in-place"
@@ -154,7 +154,7 @@ fn tell(store: &str, restored: &Restored) {
 
 fn as_json(store: &str, restored: &Restored) -> Value {
     let of = |fate| {
-        let jobs = restored.jobs.iter().filter(|job| job.fate == fate).map(told);
+        let jobs = restored.jobs.iter().filter(|job| job.fate == fate).map(report_restored);
         jobs.collect::<Vec<_>>()
     };
     json!({
@@ -166,7 +166,7 @@ fn as_json(store: &str, restored: &Restored) -> Value {
     })
 }
 
-fn told(RestoredJob { job, .. }: &RestoredJob) -> Value {
+fn report_restored(RestoredJob { job, .. }: &RestoredJob) -> Value {
     json!({
         "id": job.id.to_string(),
         "owner": job.new.owner.as_str(),

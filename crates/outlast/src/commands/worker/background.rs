@@ -7,8 +7,8 @@ use outlast_store::SystemClock;
 use tokio::time::Instant;
 
 use crate::cli::Global;
-use crate::commands::configured;
-use crate::detached::info::{WorkerInfo, living};
+use crate::commands::load_config;
+use crate::detached::info::{WorkerInfo, list_living};
 use crate::detached::socket::{Message, SocketFolder};
 use crate::error::{CommandError, CommandResult, DONE, refuse};
 use crate::ui;
@@ -19,8 +19,8 @@ const MAX_LEAVING: Duration = Duration::from_secs(15);
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
 
 pub(super) fn list(global: &Global, as_json: bool) -> CommandResult {
-    let folder = SocketFolder::of(&configured(global, &[])?);
-    let workers = folder.as_ref().map(living).unwrap_or_default();
+    let folder = SocketFolder::of(&load_config(global, &[])?);
+    let workers = folder.as_ref().map(list_living).unwrap_or_default();
     if as_json {
         ui::json(&serde_json::json!({ "workers": workers }));
         return DONE;
@@ -45,9 +45,9 @@ pub(super) fn list(global: &Global, as_json: bool) -> CommandResult {
 }
 
 pub(super) async fn stop(global: &Global, id: Option<String>) -> CommandResult {
-    let folder = SocketFolder::of(&configured(global, &[])?);
+    let folder = SocketFolder::of(&load_config(global, &[])?);
     let Some(folder) = folder else { return DONE };
-    let mut workers = living(&folder);
+    let mut workers = list_living(&folder);
     if let Some(id) = &id {
         workers.retain(|worker| worker.id.starts_with(id.as_str()));
         if workers.is_empty() {

@@ -221,7 +221,7 @@ fn variables(address: &Address, entry: &Value) -> Vec<Change> {
 
 /// Returns the changes that make a wrapped entry name its server itself again. `was` is the entry from before the
 /// install, if it is known.
-pub(super) fn unwrapped(
+pub(super) fn unwrap_entry(
     client: Client,
     behind: &Server,
     entry: &Value,

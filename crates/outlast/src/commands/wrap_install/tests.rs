@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::server::{Server, Wrapper, unwrapped};
+use super::server::{Server, Wrapper, unwrap_entry};
 use crate::cli::Client;
 use crate::client_files::place::{Place, servers};
 
@@ -15,7 +15,7 @@ fn installed(client: Client, text: &str, name: &str) -> String {
     let (place, entry) = found(client, text, name);
     let args = ["wrap", "--name", name].map(str::to_owned);
     let wrapper = Wrapper { client, program: "/opt/outlast", args: &args };
-    place.changed(text, &wrapper.put_before(&Server::read(&entry).unwrap(), &entry)).unwrap()
+    place.change(text, &wrapper.put_before(&Server::read(&entry).unwrap(), &entry)).unwrap()
 }
 
 /// Returns the text with the entry's old bytes in place of the new ones.
@@ -32,7 +32,7 @@ fn taken_out(client: Client, after: &str, name: &str) -> String {
     let Server::Wrapped { behind, .. } = Server::read(&entry).unwrap() else {
         panic!("not wrapped: {after}");
     };
-    place.changed(after, &unwrapped(client, &behind, &entry, None)).unwrap()
+    place.change(after, &unwrap_entry(client, &behind, &entry, None)).unwrap()
 }
 
 #[test]

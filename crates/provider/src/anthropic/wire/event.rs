@@ -63,7 +63,7 @@ pub(in crate::anthropic) struct SessionError {
 
 impl SessionError {
     /// The provider's words for it.
-    pub(in crate::anthropic) fn said(&self) -> String {
+    pub(in crate::anthropic) fn text(&self) -> String {
         format!("{} {}", self.kind, self.message.as_deref().unwrap_or_default())
     }
 }
@@ -90,7 +90,7 @@ impl Event {
     }
 
     /// The address that is to be read.
-    pub(in crate::anthropic) fn fetched(&self) -> Option<&str> {
+    pub(in crate::anthropic) fn fetched_url(&self) -> Option<&str> {
         self.input.as_ref().filter(|_| self.uses("web_fetch"))?.url.as_deref()
     }
 

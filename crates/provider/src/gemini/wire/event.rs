@@ -56,7 +56,7 @@ impl Event {
     }
 
     /// The next piece of a text that is being written.
-    pub(in crate::gemini) fn written(&self) -> Option<&str> {
+    pub(in crate::gemini) fn text_delta(&self) -> Option<&str> {
         self.delta.as_ref().filter(|delta| delta.kind == "text")?.text.as_deref()
     }
 
@@ -69,21 +69,25 @@ impl Event {
                 if status.is_terminal() { EventKind::Ended } else { EventKind::Other }
             }
             "error" => EventKind::StreamError,
-            "step.start" | "content.start" => self.step.as_ref().map_or(EventKind::Other, started),
-            "step.delta" | "content.delta" => self.delta.as_ref().map_or(EventKind::Other, grown),
+            "step.start" | "content.start" => {
+                self.step.as_ref().map_or(EventKind::Other, read_step_start)
+            }
+            "step.delta" | "content.delta" => {
+                self.delta.as_ref().map_or(EventKind::Other, read_delta)
+            }
             _ => EventKind::Other,
         }
     }
 }
 
-fn started(step: &Step) -> EventKind {
+fn read_step_start(step: &Step) -> EventKind {
     if step.is_output() {
         return EventKind::OutputBegins;
     }
-    searched(step.queries(), step.pages())
+    read_search(step.queries(), step.pages())
 }
 
-fn grown(delta: &Delta) -> EventKind {
+fn read_delta(delta: &Delta) -> EventKind {
     match delta.kind.as_str() {
         "text" => {
             let text = delta.text.as_deref().unwrap_or_default();
@@ -95,12 +99,15 @@ fn grown(delta: &Delta) -> EventKind {
         }
         _ => {
             let queries = delta.arguments.as_ref().map_or(0, Arguments::queries);
-            searched(queries, delta.result.iter().flatten().filter(|page| page.is_page()).count())
+            read_search(
+                queries,
+                delta.result.iter().flatten().filter(|page| page.is_page()).count(),
+            )
         }
     }
 }
 
-fn searched(queries: usize, pages: usize) -> EventKind {
+fn read_search(queries: usize, pages: usize) -> EventKind {
     match queries + pages {
         0 => EventKind::Other,
         _ => EventKind::Searched { queries, pages },

@@ -67,18 +67,18 @@ impl Numbers {
     /// Our number for the provider's marker; one that points nowhere stays as it is, and can be seen to.
     fn resolve(&mut self, marker: Marker) -> u32 {
         let number = match marker {
-            Marker::Number(number) => self.known(number).unwrap_or(number),
+            Marker::Number(number) => self.find_number(number).unwrap_or(number),
             Marker::Web(index) => {
                 let number = index.saturating_add(1);
                 let by_position = || self.sources.get(index as usize).map(|source| source.number);
-                self.known(number).or_else(by_position).unwrap_or(number)
+                self.find_number(number).or_else(by_position).unwrap_or(number)
             }
         };
         self.cited.insert(number);
         number
     }
 
-    fn known(&self, number: u32) -> Option<u32> {
+    fn find_number(&self, number: u32) -> Option<u32> {
         let first = self.again.get(&number).copied();
         first
             .or_else(|| self.sources.iter().any(|source| source.number == number).then_some(number))
@@ -91,7 +91,8 @@ impl Numbers {
             if self.by_url.contains_key(url) {
                 continue;
             }
-            let own = page.id.filter(|id| self.known(*id).is_none() && self.cited.contains(id));
+            let own =
+                page.id.filter(|id| self.find_number(*id).is_none() && self.cited.contains(id));
             if let Some(number) = own {
                 self.add(number, page);
             } else if links_to(text, url) {

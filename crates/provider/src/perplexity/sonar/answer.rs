@@ -9,7 +9,7 @@ use outlast_core::{
 use reqwest::Response;
 use tokio::time::{Instant, timeout_at};
 
-use super::request::streamed_body;
+use super::request::write_streaming_body;
 use super::wire::Completion;
 use super::{errors, remote, report};
 use crate::http::MAX_BODY;
@@ -29,7 +29,7 @@ pub(super) async fn begin(
     ask: &ResearchRequest,
     key: &str,
 ) -> Result<Box<dyn Run>, BeginError> {
-    let request = api.post(&["chat", "completions"], &streamed_body(ask))?;
+    let request = api.post(&["chat", "completions"], &write_streaming_body(ask))?;
     let request = request.header("accept", "text/event-stream, application/json");
     let submit = Submit::new(api);
     let response = submit.send(request, |answer| errors::refusal(api, answer)).await?;

@@ -4,8 +4,8 @@ use outlast_core::{BeginError, BoxError, Cost, ProviderError, ProviderErrorKind,
 use reqwest::StatusCode;
 use serde_json::Value;
 
-use crate::detailed;
 use crate::vendor::{self, HttpAnswer, Service};
+use crate::with_detail;
 
 const RETIRED: &str =
     "the provider no longer serves the Sonar models here; set PERPLEXITY_API=agent";
@@ -52,13 +52,14 @@ pub(super) fn research_error(api: &Service, why: Option<&str>, cost: Cost) -> Pr
 
 /// A research that is called completed and stays without a report. The provider still has it under its id.
 pub(super) fn no_report(api: &Service, body: &[u8]) -> ProviderError {
-    let error = api.malformed("the provider calls the run completed, but shows no report", body);
+    let error =
+        api.report_malformed("the provider calls the run completed, but shows no report", body);
     ProviderError { run: RunStatus::Ended(Cost::Unknown), ..error }
 }
 
 /// An answer that answers nothing.
 pub(super) fn no_answer(api: &Service, body: &[u8]) -> ProviderError {
-    api.malformed("the provider accepted the question, but its answer cannot be read", body)
+    api.report_malformed("the provider accepted the question, but its answer cannot be read", body)
 }
 
 /// A stream that ended before the answer did; `None` is a clean end.
@@ -85,5 +86,5 @@ pub(super) fn broke_off(error: Option<&BoxError>) -> ProviderError {
 /// A stream in which the provider reports that it cannot go on.
 pub(super) fn stream_error(api: &Service, error: &str) -> ProviderError {
     let kind = ProviderErrorKind::Unavailable { retry_after: None };
-    detailed(kind, "the provider gave up in the middle of its answer", api.redact(error))
+    with_detail(kind, "the provider gave up in the middle of its answer", api.redact(error))
 }

@@ -8,7 +8,7 @@ use super::wire::{Completion, Job};
 use crate::vendor::object;
 
 /// Reads the bytes as a job, as an answer, and as chunks, one per line.
-pub(in crate::perplexity) fn fuzzed(bytes: &[u8]) -> Result<Vec<Output>, String> {
+pub(in crate::perplexity) fn fuzz(bytes: &[u8]) -> Result<Vec<Output>, String> {
     let job = object::<Job>(bytes).and_then(|job| job.response.0).and_then(report::output);
     let answer = object::<Completion>(bytes).and_then(report::output);
     let mut joined = Joined::default();

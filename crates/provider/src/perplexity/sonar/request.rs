@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::super::wire::{location, set_fields, with_filters};
 
 /// A chat completion, asked for as a stream of chunks.
-pub(super) fn streamed_body(ask: &ResearchRequest) -> Value {
+pub(super) fn write_streaming_body(ask: &ResearchRequest) -> Value {
     let mut body = completion(ask);
     body["stream"] = true.into();
     body
@@ -56,7 +56,7 @@ mod tests {
     }
 
     fn sent(ask: &ResearchRequest) -> Value {
-        streamed_body(ask)
+        write_streaming_body(ask)
     }
 
     /// A1: effort unset is not sent, minimal is passed on; messages are verbatim.

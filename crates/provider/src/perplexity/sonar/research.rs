@@ -27,7 +27,7 @@ pub(super) async fn begin(
     let body = submit.read(response).await?;
     let id = object::<Job>(&body).and_then(Job::into_id);
     let id = id.ok_or_else(|| BeginError::Unknown(errors::as_permanent(api.no_id(&body))))?;
-    Ok(Box::new(ResearchRun::begun(api.clone(), remote(api, id))))
+    Ok(Box::new(ResearchRun::follow_begun(api.clone(), remote(api, id))))
 }
 
 /// Deep research under way.
@@ -38,7 +38,7 @@ pub(super) struct ResearchRun {
 }
 
 impl ResearchRun {
-    fn begun(api: Service, remote: RemoteRun) -> FollowedRun<Self> {
+    fn follow_begun(api: Service, remote: RemoteRun) -> FollowedRun<Self> {
         let mut link = RunLink::new(api, remote);
         link.check_later();
         FollowedRun { link, vendor: Self::default() }
@@ -46,7 +46,7 @@ impl ResearchRun {
 
     /// Follows a run begun earlier; the first check is made at once, in place of the one soon after the submit.
     pub(super) fn resume(api: Service, remote: RemoteRun) -> FollowedRun<Self> {
-        let mut run = Self::begun(api, remote);
+        let mut run = Self::follow_begun(api, remote);
         run.link.check_at_once();
         run
     }
@@ -62,7 +62,7 @@ impl ResearchRun {
             return Err(errors::no_report(&link.service, body));
         }
         link.check_at(link.checks.soon());
-        Ok(self.milestones.finalizing().map(Step::Progress))
+        Ok(self.milestones.report_finalizing().map(Step::Progress))
     }
 }
 
@@ -99,7 +99,7 @@ impl VendorRun for ResearchRun {
             }
             Status::InProgress => {
                 link.check_later();
-                Ok(self.milestones.processing().map(Step::Progress))
+                Ok(self.milestones.report_processing().map(Step::Progress))
             }
             Status::Waiting => {
                 link.check_later();
@@ -135,7 +135,7 @@ mod tests {
     async fn a5_checks_come_1_s_after_the_submit_and_then_in_growing_intervals() {
         let api = Service::nowhere_after(Waits::sonar());
         let remote = remote(&api, "u".to_owned());
-        let run = ResearchRun::begun(api.clone(), remote.clone());
+        let run = ResearchRun::follow_begun(api.clone(), remote.clone());
         assert_eq!(waits(run), [1, 8, 8, 12, 18, 27, 40, 40, 40, 40]);
         let run = ResearchRun::resume(api, remote);
         assert_eq!(waits(run), [0, 8, 8, 12, 18, 27, 40, 40, 40, 40]);

@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 
 use crate::responses::wire::{Page, UsageCost, is_name};
 use crate::vendor::billed::Billed;
-use crate::vendor::lenient::{Items, Known, known_places, object};
+use crate::vendor::lenient::{Items, Known, deserialize_known_places, object};
 
 /// Deep research as the provider shows it.
 #[derive(Debug, Default, Deserialize)]
@@ -53,9 +53,9 @@ pub(super) struct Completion {
     pub(super) model: Known<String>,
     pub(super) choices: Items<Choice>,
     /// The place of each is its number.
-    #[serde(default, deserialize_with = "known_places")]
+    #[serde(default, deserialize_with = "deserialize_known_places")]
     pub(super) citations: Option<Vec<Citation>>,
-    #[serde(default, deserialize_with = "known_places")]
+    #[serde(default, deserialize_with = "deserialize_known_places")]
     pub(super) search_results: Option<Vec<Page>>,
     pub(super) usage: Known<Billed<Usage>>,
     pub(super) related_questions: Items<String>,

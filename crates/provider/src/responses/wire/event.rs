@@ -105,7 +105,7 @@ impl Event {
     }
 
     /// The numbers of queries asked and sources read that this event adds.
-    pub(crate) fn searched(&self) -> (usize, usize) {
+    pub(crate) fn count_searches(&self) -> (usize, usize) {
         let item = self.item.as_ref().filter(|item| {
             self.kind == "response.output_item.done" && is_search_call(item.r#type.as_deref())
         });
@@ -113,7 +113,7 @@ impl Event {
         let (asked, read) = item.map_or((0, 0), |item| {
             let action = item.action.as_ref();
             let opened = action.and_then(Action::opened_page).map_or(0, |_| 1);
-            let asked = action.map_or(1, Action::asked);
+            let asked = action.map_or(1, Action::count_queries);
             (asked, action.map_or(0, |action| length(&action.sources)) + opened)
         });
         let queries = self.queries.as_ref().map_or(0, Vec::len);

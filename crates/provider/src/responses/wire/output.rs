@@ -87,8 +87,9 @@ impl OutputItem {
     }
 
     /// The number of queries it asked.
-    pub(super) fn asked(&self) -> usize {
-        let called = self.is_search_call().then(|| self.action.as_ref().map_or(1, Action::asked));
+    pub(super) fn count_queries(&self) -> usize {
+        let called =
+            self.is_search_call().then(|| self.action.as_ref().map_or(1, Action::count_queries));
         self.queries.as_ref().map_or(0, Vec::len) + called.unwrap_or(0)
     }
 
@@ -122,7 +123,7 @@ impl Action {
     }
 
     /// The number of queries a search asked.
-    pub(super) fn asked(&self) -> usize {
+    pub(super) fn count_queries(&self) -> usize {
         match self.is_search() {
             true => self.queries.as_ref().map_or(1, |queries| queries.len().max(1)),
             false => 0,

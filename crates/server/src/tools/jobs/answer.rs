@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::JobsOptions;
 use super::result_page::{ResultPage, result};
 use crate::reply::Refusal;
-use crate::text::{echoed_id, minutes, printable};
+use crate::text::{echo_id, minutes, printable};
 use crate::tool_names::jobs::GET;
 
 /// The maximum number of characters that are shown of an external text.
@@ -82,10 +82,10 @@ impl JobAnswer {
         let job = &reading.job;
         Ok(match &job.state {
             JobState::Queued { .. } | JobState::Running { .. } => {
-                Self::unfinished(reading, options.wait)
+                Self::from_unfinished(reading, options.wait)
             }
-            JobState::Succeeded { output, .. } => Self::completed(job, output, offset)?,
-            JobState::Failed { .. } => Self::failed(job),
+            JobState::Succeeded { output, .. } => Self::from_completed(job, output, offset)?,
+            JobState::Failed { .. } => Self::from_failure(job),
             JobState::Cancelled { .. } => Self {
                 error: Some(JobError::new("CANCELLED", "the job was cancelled")),
                 ..Self::new(
@@ -99,12 +99,12 @@ impl JobAnswer {
     }
 
     /// Marks the answer as that of a job that was just started.
-    pub(super) fn started(self) -> Self {
+    pub(super) fn with_start(self) -> Self {
         Self { user_message: "The job has started.".to_owned(), ..self }
     }
 
     /// Builds the answer for an id without a job.
-    pub(super) fn expired(given: &str, options: &JobsOptions) -> Self {
+    pub(super) fn from_expired(given: &str, options: &JobsOptions) -> Self {
         let why = format!(
             "there is no job with this id; finished jobs are kept for {} minutes after their end",
             minutes(options.keep)
@@ -112,7 +112,7 @@ impl JobAnswer {
         Self {
             error: Some(JobError::new("JOB_EXPIRED", &why)),
             ..Self::new(
-                echoed_id(given),
+                echo_id(given),
                 JobStatus::Expired,
                 "The job has expired, or its id is wrong.".to_owned(),
                 "Check the job_id; if the result is still wanted, start the job again.",
@@ -120,10 +120,10 @@ impl JobAnswer {
         }
     }
 
-    fn unfinished(reading: &Reading, wait: Duration) -> Self {
+    fn from_unfinished(reading: &Reading, wait: Duration) -> Self {
         let Reading { job, waits, .. } = reading;
         let status = JobStatus::of(job.state.kind(), job.was_claimed());
-        let standing = bounded(&reading.standing().to_string());
+        let standing = shorten(&reading.read_standing().to_string());
         let mut next = format!(
             "Call {GET} with this job_id until `done` is true; each call waits up to {} s for the end, so there is no \
              need to pause between calls.",
@@ -143,7 +143,7 @@ impl JobAnswer {
         }
     }
 
-    fn completed(job: &Job, output: &Output, offset: u64) -> Result<Self, Refusal> {
+    fn from_completed(job: &Job, output: &Output, offset: u64) -> Result<Self, Refusal> {
         let (result, page) = result(job, output, offset)?;
         let next = match page.as_ref().map(|page| page.next_offset) {
             None => "The job is complete; its result is in `result`.".to_owned(),
@@ -164,7 +164,7 @@ impl JobAnswer {
         })
     }
 
-    fn failed(job: &Job) -> Self {
+    fn from_failure(job: &Job) -> Self {
         let mut error = JobError::of(job);
         let next = match job.run_left_text() {
             Some(told) => {
@@ -225,7 +225,7 @@ impl JobError {
             code => code,
         };
         let retryable = job.may_succeed_again();
-        Self { retryable, ..Self::new(code.as_str(), &bounded(&failure.message)) }
+        Self { retryable, ..Self::new(code.as_str(), &shorten(&failure.message)) }
     }
 }
 
@@ -241,7 +241,7 @@ impl JobProgress {
             JobStatus::Expired => (None, "Job expired or unknown"),
         };
         let said = said.filter(|_| status == JobStatus::Running);
-        let said = said.map(|said| bounded(&said.message)).filter(|said| !said.is_empty());
+        let said = said.map(|said| shorten(&said.message)).filter(|said| !said.is_empty());
         Self { percent, step: status, message: said.unwrap_or_else(|| message.to_owned()) }
     }
 }
@@ -263,6 +263,6 @@ fn and(sentence: &str, further: Option<&str>) -> String {
     further.map_or_else(|| sentence.to_owned(), |further| format!("{sentence} {further}"))
 }
 
-fn bounded(text: &str) -> String {
+fn shorten(text: &str) -> String {
     printable(text).chars().take(MAX_SHOWN_CHARS).collect()
 }

@@ -17,8 +17,8 @@ use super::workflow::{Workflow, WorkflowArguments};
 use crate::arguments;
 use crate::caller::Caller;
 use crate::held::{self, HeldCall, ToldAgain};
-use crate::reply::{Answered, Refusal, ToolResult, structured};
-use crate::text::echoed_id;
+use crate::reply::{Answered, Refusal, ToolResult, answer_json};
+use crate::text::echo_id;
 use crate::tool_names::jobs::{START, start_one};
 use crate::tools::instructions::DEEP_RESEARCH;
 use crate::tools::outcome;
@@ -74,7 +74,7 @@ impl WorkflowTool {
             answer_with,
             told_again: ToldAgain::UntilReceived,
         };
-        held::carry(&jobs.engine, caller, call, &outcome).await?.answered()
+        held::carry(&jobs.engine, caller, call, &outcome).await?.into_answer()
     }
 }
 
@@ -111,13 +111,13 @@ impl Jobs {
         if rules::is_expired(&job, now) {
             // The key names a job whose result is no longer kept; the server never runs it again without the caller's
             // knowledge.
-            let expired = JobAnswer::expired(&job.id.to_string(), &self.options);
-            return structured(&expired).map(Into::into);
+            let expired = JobAnswer::from_expired(&job.id.to_string(), &self.options);
+            return answer_json(&expired).map(Into::into);
         }
         let (id, state) = (job.id, job.state.kind());
         let answer = JobAnswer::about(&Reading { job, now, waits: None }, &self.options, 0)?;
-        let answer = structured(&if started.existed { answer } else { answer.started() })?;
-        Ok(Answered::started(answer, id, state))
+        let answer = answer_json(&if started.existed { answer } else { answer.with_start() })?;
+        Ok(Answered::from_start(answer, id, state))
     }
 
     fn no_workflow(&self, name: &str) -> Refusal {
@@ -130,7 +130,7 @@ impl Jobs {
             ),
             names => format!("there is: {}", names.join(", ")),
         };
-        Refusal::validation(format!("workflow `{}` is not known; {known}", echoed_id(name)))
+        Refusal::validation(format!("workflow `{}` is not known; {known}", echo_id(name)))
     }
 
     pub(super) async fn get(&self, caller: &mut Caller, given: JsonObject) -> ToolResult {
@@ -148,9 +148,9 @@ impl Jobs {
     }
 
     fn answer(&self, given: &str, reading: Option<Reading>, offset: u64) -> ToolResult {
-        structured(&match reading {
+        answer_json(&match reading {
             Some(reading) => JobAnswer::about(&reading, &self.options, offset)?,
-            None => JobAnswer::expired(given, &self.options),
+            None => JobAnswer::from_expired(given, &self.options),
         })
     }
 }

@@ -198,16 +198,16 @@ fn compile(document: &Value) -> Result<(Schemas, SchemaIndex), String> {
     compiler.use_loader(Box::new(NoLoader));
     let mut schemas = Schemas::new();
     if let Err(error) = compiler.add_resource(LOCATION, document.clone()) {
-        return Err(explained(&format!("{error:#}")));
+        return Err(explain(&format!("{error:#}")));
     }
     match compiler.compile(LOCATION, &mut schemas) {
         Ok(index) => Ok((schemas, index)),
-        Err(error) => Err(explained(&format!("{error:#}"))),
+        Err(error) => Err(explain(&format!("{error:#}"))),
     }
 }
 
 /// Returns the last informative line, without the internal location of the document.
-fn explained(error: &str) -> String {
+fn explain(error: &str) -> String {
     let detail = error.lines().rfind(|line| line.trim_start().starts_with("- at "));
     let line = detail.or(error.lines().next()).unwrap_or_default();
     let line = line.trim_start().trim_start_matches("- ").replace(LOCATION, "").replace(BASE, "");

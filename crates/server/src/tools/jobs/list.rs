@@ -8,7 +8,7 @@ use super::Jobs;
 use super::answer::{JobProgress, JobStatus};
 use crate::arguments::{self, ListArguments};
 use crate::caller::Caller;
-use crate::reply::{ToolResult, structured};
+use crate::reply::{ToolResult, answer_json};
 
 #[derive(Debug, Serialize)]
 struct JobList {
@@ -51,7 +51,7 @@ impl Jobs {
             }
         }
         let next_cursor = query.after.map(|Cursor(at)| at.to_string());
-        structured(&JobList { jobs, next_cursor })
+        answer_json(&JobList { jobs, next_cursor })
     }
 }
 

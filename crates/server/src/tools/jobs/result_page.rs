@@ -49,7 +49,7 @@ pub(super) fn whole(job: &Job, output: &Output) -> Value {
         Body::Report { text, sources, .. } => {
             let mut result = json!({
                 "text": printable(text),
-                "sources": shown(sources),
+                "sources": show_sources(sources),
                 "usage": UsageShape::from(&output.usage),
                 "cost": CostShape::new(output.cost, rules::maybe_spent(job)),
             });
@@ -62,7 +62,7 @@ pub(super) fn whole(job: &Job, output: &Output) -> Value {
 }
 
 /// Returns the printable sources of a report.
-fn shown(sources: &[Source]) -> Vec<Source> {
+fn show_sources(sources: &[Source]) -> Vec<Source> {
     let shown = sources.iter().map(|source| Source {
         url: printable(&source.url),
         title: source.title.as_deref().map(printable),

@@ -13,7 +13,7 @@ use crate::text::minutes;
 use crate::tool_names::jobs::{CANCEL, GET, LIST, START, start_one};
 use crate::tools::recipient::{Disclaimer, Recipient};
 use crate::tools::schema::{
-    ListedTool, cancels, described, joined, limit, listed, lists, object, one_of, priority, reads,
+    ListedTool, cancels, describe, join, limit, list_tool, lists, object, one_of, priority, reads,
     short_text, text, texts, tool,
 };
 
@@ -21,7 +21,11 @@ pub(super) fn tools(set: &Arc<Jobs>) -> Vec<ListedTool> {
     let options = &set.options;
     let start = match &options.mode {
         JobsMode::Held => {
-            return options.workflows.iter().map(|workflow| held(set, workflow)).collect();
+            return options
+                .workflows
+                .iter()
+                .map(|workflow| list_held_tool(set, workflow))
+                .collect();
         }
         JobsMode::AnyWorkflow => start_any(set),
         JobsMode::OneWorkflow(name) => match set.workflow(name) {
@@ -34,13 +38,14 @@ pub(super) fn tools(set: &Arc<Jobs>) -> Vec<ListedTool> {
 
 fn start_any(set: &Arc<Jobs>) -> ListedTool {
     let JobsOptions { workflows, disclaimer, .. } = &set.options;
-    let mut name = described("What to run.");
+    let mut name = describe("What to run.");
     if !workflows.is_empty() {
         let names: Vec<_> = workflows.iter().map(|workflow| workflow.name.as_str()).collect();
         name["enum"] = json!(names);
     }
-    let each =
-        |it: &Workflow| format!("\n- {}: {}{}", it.name, purpose(it), warning(it, *disclaimer));
+    let each = |it: &Workflow| {
+        format!("\n- {}: {}{}", it.name, purpose(it), warning_text(it, *disclaimer))
+    };
     let each: String = workflows.iter().map(each).collect();
     let tool = tool(
         START,
@@ -49,11 +54,11 @@ fn start_any(set: &Arc<Jobs>) -> ListedTool {
             "Starts a workflow as a job and returns a job_id at once; ask after it with {GET}. The job goes on if the \
              client disconnects.{each}"
         ),
-        object(joined(given(None), json!({ "workflow": name })), &["workflow"]),
+        object(join(schema_or_any(None), json!({ "workflow": name })), &["workflow"]),
         answer(),
         starts(),
     );
-    listed(set, tool, |set, caller, given| Box::pin(set.start_any(caller, given)))
+    list_tool(set, tool, |set, caller, given| Box::pin(set.start_any(caller, given)))
 }
 
 fn start_fixed(set: &Arc<Jobs>, workflow: &Workflow) -> ListedTool {
@@ -61,23 +66,23 @@ fn start_fixed(set: &Arc<Jobs>, workflow: &Workflow) -> ListedTool {
         "{} Starts as a job and returns a job_id at once; ask after it with {GET}. The job goes on if the client \
          disconnects.{}",
         purpose(workflow),
-        warning(workflow, set.options.disclaimer)
+        warning_text(workflow, set.options.disclaimer)
     );
     let (name, title) = (start_one(&workflow.name), format!("Start {}", workflow.name));
     let tool = tool(&name, &title, about, input(workflow), answer(), starts());
-    listed(&workflow_tool(set, workflow), tool, |one, caller, given| {
+    list_tool(&workflow_tool(set, workflow), tool, |one, caller, given| {
         Box::pin(one.start(caller, given))
     })
 }
 
-fn held(set: &Arc<Jobs>, workflow: &Workflow) -> ListedTool {
+fn list_held_tool(set: &Arc<Jobs>, workflow: &Workflow) -> ListedTool {
     let about = format!(
         "{} Returns when it has ended; if the client gives up first, the same call made again picks it up.",
         purpose(workflow)
     );
     let (name, output) = (&workflow.name, json!({ "type": "object" }));
     let tool = tool(name, name, about, input(workflow), output, starts());
-    listed(&workflow_tool(set, workflow), tool, |one, caller, given| {
+    list_tool(&workflow_tool(set, workflow), tool, |one, caller, given| {
         Box::pin(one.hold(caller, given))
     })
 }
@@ -89,7 +94,7 @@ fn workflow_tool(set: &Arc<Jobs>, workflow: &Workflow) -> Arc<WorkflowTool> {
 fn get(set: &Arc<Jobs>) -> ListedTool {
     let wait = set.options.wait.as_secs();
     let properties = json!({
-        "job_id": described("The job_id."),
+        "job_id": describe("The job_id."),
         "wait_seconds": {
             "type": "integer",
             "description": format!("How long to wait for the end: 0 not at all, at most 300 [{wait}].")
@@ -112,7 +117,7 @@ fn get(set: &Arc<Jobs>) -> ListedTool {
         answer(),
         reads(),
     );
-    listed(set, tool, |set, caller, given| Box::pin(set.get(caller, given)))
+    list_tool(set, tool, |set, caller, given| Box::pin(set.get(caller, given)))
 }
 
 fn cancel(set: &Arc<Jobs>) -> ListedTool {
@@ -120,18 +125,18 @@ fn cancel(set: &Arc<Jobs>) -> ListedTool {
         CANCEL,
         "Cancel a job",
         "Ends a job for good and stops what it runs. A finished job keeps its result.".to_owned(),
-        object(json!({ "job_id": described("The job to cancel.") }), &["job_id"]),
+        object(json!({ "job_id": describe("The job to cancel.") }), &["job_id"]),
         answer(),
         cancels(),
     );
-    listed(set, tool, |set, caller, given| Box::pin(set.cancel(caller, given)))
+    list_tool(set, tool, |set, caller, given| Box::pin(set.cancel(caller, given)))
 }
 
 fn list(set: &Arc<Jobs>) -> ListedTool {
     let properties = json!({
         "status": one_of(&["queued", "running", "completed", "failed", "cancelled"]),
         "limit": limit(),
-        "cursor": described("The next_cursor of an earlier answer.")
+        "cursor": describe("The next_cursor of an earlier answer.")
     });
     let tool = tool(
         LIST,
@@ -141,7 +146,7 @@ fn list(set: &Arc<Jobs>) -> ListedTool {
         list_answer(),
         lists(),
     );
-    listed(set, tool, |set, caller, given| Box::pin(set.list(caller, given)))
+    list_tool(set, tool, |set, caller, given| Box::pin(set.list(caller, given)))
 }
 
 /// Returns the annotations of a start: the effects of a workflow are not known here.
@@ -150,7 +155,7 @@ fn starts() -> ToolAnnotations {
 }
 
 /// C11: the built-in workflow sends its question to a provider; the behaviour of other workflows is not known here.
-fn warning(workflow: &Workflow, disclaimer: Disclaimer) -> String {
+fn warning_text(workflow: &Workflow, disclaimer: Disclaimer) -> String {
     match workflow.work {
         Work::Research => Recipient { profile: Some(&workflow.profile), disclaimer }.long_warning(),
         Work::Command | Work::Tool { .. } => String::new(),
@@ -178,13 +183,13 @@ fn input(workflow: &Workflow) -> Value {
         Some(schema) if schema.needs_arguments() => &["arguments"],
         Some(_) | None => &[],
     };
-    object(given(schema), required)
+    object(schema_or_any(schema), required)
 }
 
-fn given(schema: Option<&InputSchema>) -> Value {
+fn schema_or_any(schema: Option<&InputSchema>) -> Value {
     let any = || json!({ "type": "object", "description": "Arguments of the workflow." });
     json!({
-        "message": described("What the workflow works on."),
+        "message": describe("What the workflow works on."),
         "arguments": schema.map_or_else(any, InputSchema::as_property),
         "session_id": short_text("Your own name for what this belongs to."),
         "idempotency_key": short_text("The same key returns the same job instead of starting another."),
@@ -219,13 +224,13 @@ fn answer() -> Value {
     let texts = texts(&["job_id", "user_message", "next_instruction_for_model", "partial"]);
     let mut required = vec!["job_id", "status", "done", "progress", "polling", "result", "error"];
     required.extend(["user_message", "next_instruction_for_model"]);
-    object(joined(texts, parts), &required)
+    object(join(texts, parts), &required)
 }
 
 fn list_answer() -> Value {
     let required = ["job_id", "workflow", "status", "created_at", "updated_at", "progress"];
     let parts = json!({ "session_id": text(), "progress": progress() });
-    let job = joined(texts(&required), parts);
+    let job = join(texts(&required), parts);
     let properties = json!({
         "jobs": { "type": "array", "items": object(job, &required) },
         "next_cursor": { "type": ["string", "null"] }

@@ -58,7 +58,7 @@ pub(super) fn read(kind: ResearchKind, given: JsonObject) -> Result<Asked, Refus
         ResearchKind::Research => {
             let arguments: ResearchArguments = arguments::read(given)?;
             Ok(Asked {
-                messages: checked(arguments.messages)?,
+                messages: check_messages(arguments.messages)?,
                 filters: SearchFilters::default(),
                 strip_thinking: arguments.strip_thinking == Some(Value::Bool(true)),
             })
@@ -72,7 +72,7 @@ pub(super) fn read(kind: ResearchKind, given: JsonObject) -> Result<Asked, Refus
                 ..SearchFilters::default()
             };
             Ok(Asked {
-                messages: checked(arguments.messages)?,
+                messages: check_messages(arguments.messages)?,
                 filters,
                 strip_thinking: arguments.strip_thinking == Some(Value::Bool(true)),
             })
@@ -82,7 +82,7 @@ pub(super) fn read(kind: ResearchKind, given: JsonObject) -> Result<Asked, Refus
 }
 
 /// Returns the messages, unless they are too many, too long or all blank.
-fn checked(messages: Vec<MessageArgument>) -> Result<Vec<Message>, Refusal> {
+fn check_messages(messages: Vec<MessageArgument>) -> Result<Vec<Message>, Refusal> {
     let count = messages.len();
     check((1..=MAX_MESSAGES).contains(&count), || {
         format!("messages must have 1 to {MAX_MESSAGES} entries, not {count}")

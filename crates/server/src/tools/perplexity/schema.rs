@@ -9,18 +9,18 @@ use serde_json::{Value, json};
 use super::{Perplexity, PerplexityOptions};
 use crate::tool_names::perplexity::{ASK, REASON, RESEARCH, SEARCH};
 use crate::tools::recipient::Recipient;
-use crate::tools::schema::{ListedTool, described, joined, listed, object, one_of, recency, tool};
+use crate::tools::schema::{ListedTool, describe, join, list_tool, object, one_of, recency, tool};
 
 pub(super) fn tools(set: &Arc<Perplexity>) -> Vec<ListedTool> {
     let PerplexityOptions { profile, disclaimer, .. } = &set.options;
     let recipient = Recipient { profile: profile.as_ref(), disclaimer: *disclaimer };
-    let (warning, long_warning) = (recipient.warning(), recipient.long_warning());
+    let (warning, long_warning) = (recipient.warning_text(), recipient.long_warning());
     let place = recipient.either("the server's own documents", "the web");
     let found = recipient.either("passages of the server's own documents", "web pages");
     let narrowing = "Can be limited by recency, domains and search context size.";
     let asking = |name: &'static str, kind, title, description, input, output| {
         let tool = tool(name, title, description, input, output, asks_as_vendor());
-        listed(set, tool, move |set, caller, given| Box::pin(set.ask(caller, name, kind, given)))
+        list_tool(set, tool, move |set, caller, given| Box::pin(set.ask(caller, name, kind, given)))
     };
     vec![
         asking(
@@ -84,25 +84,25 @@ fn ask_input() -> Value {
     context_size["description"] =
         json!("How much is read for the answer: `low` is fastest, `high` most comprehensive.");
     let own = json!({ "messages": messages(), "search_context_size": context_size });
-    object(joined(own, filters()), &["messages"])
+    object(join(own, filters()), &["messages"])
 }
 
 fn search_input() -> Value {
     let number = |least: u32, most: u32, description: &str| json!({ "type": "number", "minimum": least, "maximum": most, "description": description });
     let own = json!({
-        "query": described("What to search for."),
+        "query": describe("What to search for."),
         "max_results": number(1, 20, "The most results to return, 1 to 20 (default: 10)."),
         "max_tokens_per_page": number(256, 2048, "The most tokens to take from a page (default: 1024)."),
-        "country": described("Results for this country: ISO 3166-1 alpha-2, such as US or GB.")
+        "country": describe("Results for this country: ISO 3166-1 alpha-2, such as US or GB.")
     });
-    object(joined(own, filters()), &["query"])
+    object(join(own, filters()), &["query"])
 }
 
 /// Returns the vendor's schema of a conversation, which has no limits; ours are checked when a call arrives.
 fn messages() -> Value {
     let mut role = one_of(&["system", "user", "assistant"]);
     role["description"] = json!("Who said it.");
-    let message = json!({ "role": role, "content": described("What was said.") });
+    let message = json!({ "role": role, "content": describe("What was said.") });
     json!({
         "type": "array",
         "description": "The conversation; the last user message is the question.",
@@ -125,5 +125,5 @@ fn filters() -> Value {
 }
 
 fn output(field: &str, description: &str) -> Value {
-    object(json!({ field: described(description) }), &[field])
+    object(json!({ field: describe(description) }), &[field])
 }

@@ -13,7 +13,7 @@ use super::ResearchSet;
 use super::long_report::{self, ReportPart};
 use super::render::{self, TextLines as _};
 use crate::quoted::{Quotation, TextBlocks};
-use crate::reply::{ToolResult, told, told_in_blocks, without_nulls};
+use crate::reply::{ToolResult, answer_with_blocks, answer_with_text, without_nulls};
 use crate::resources::report_link;
 use crate::text::{block_texts, printable};
 use crate::tool_names::research::{AWAIT, HISTORY, LIST};
@@ -32,7 +32,7 @@ pub(super) struct Asking {
 }
 
 /// Builds the answer to a question with a finished report.
-pub(super) fn completed(
+pub(super) fn answer_completed(
     job: &Job,
     output: &Output,
     asking: Asking,
@@ -40,7 +40,7 @@ pub(super) fn completed(
     budget_note: Option<&str>,
 ) -> ToolResult {
     let (id, sources_text) = (conversation(job), render::sources(output));
-    let part = beginning(output, asking.inline_report_chars, &sources_text);
+    let part = cut_beginning(output, asking.inline_report_chars, &sources_text);
     let report = match &part {
         Some(part) => part.text.clone(),
         None => body(output, asking.show_thinking),
@@ -61,7 +61,7 @@ pub(super) fn completed(
     }
     text.line(&render::usage(&usage, &cost, &model));
     text.remarks(check.as_ref(), output.cost);
-    text.moved(job);
+    text.follow(job);
     if let Some(note) = budget_note {
         text.line(note);
     }
@@ -85,19 +85,19 @@ pub(super) fn completed(
         "conversationPath": path,
         "status": StatusWord::Completed
     }));
-    Ok(told_in_blocks(blocks, shape))
+    Ok(answer_with_blocks(blocks, shape))
 }
 
 /// Returns the beginning of a report that is too long for one answer.
-fn beginning(output: &Output, limit: usize, sources: &str) -> Option<ReportPart> {
+fn cut_beginning(output: &Output, limit: usize, sources: &str) -> Option<ReportPart> {
     let Body::Report { text, .. } = &output.body else { return None };
     // Characters are counted only if there may be too many.
     let report = (text.len() > limit).then(|| printable(text))?;
-    ReportPart::beginning(&report, limit, sources.chars().count() + long_report::BESIDE)
+    ReportPart::cut_beginning(&report, limit, sources.chars().count() + long_report::BESIDE)
 }
 
 /// Builds the answer to a question that is queued or running (B2).
-pub(super) fn queued(
+pub(super) fn answer_queued(
     job: &Job,
     asking: Asking,
     path: Option<String>,
@@ -116,7 +116,7 @@ pub(super) fn queued(
         header(asking, &id),
         render::estimate(&cost)
     );
-    text.moved(job);
+    text.follow(job);
     if let Some(note) = &expected.budget_note {
         text.line(note);
     }
@@ -133,7 +133,7 @@ pub(super) fn queued(
         "conversationPath": path,
         "status": StatusWord::from(job.state.kind())
     }));
-    told(text, shape)
+    answer_with_text(text, shape)
 }
 
 /// Returns the quality check of a report, if one was requested.
@@ -179,7 +179,7 @@ fn body(output: &Output, show_thinking: bool) -> String {
     match &output.body {
         Body::Report { text, thinking, related, .. } => {
             let mut body = match thinking {
-                Some(thinking) if show_thinking => render::thinking(thinking, text),
+                Some(thinking) if show_thinking => render::render_thinking(thinking, text),
                 Some(_) | None => printable(text),
             };
             if !related.is_empty() {

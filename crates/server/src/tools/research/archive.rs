@@ -6,7 +6,7 @@ use outlast_mirror::{ArchiveError, ArchivedConversation};
 use outlast_mirror::{StatusFile, StatusWord};
 
 use super::ask::AskedIn;
-use super::history::{ConversationShape, MessageShape, Notes, Show, Shown, sanitised};
+use super::history::{ConversationShape, MessageShape, Notes, Show, Shown, sanitise};
 use super::{Research, ResearchOptions, ResearchSet, status};
 use crate::reply::{Refusal, RefusalCode};
 use crate::text::printable;
@@ -14,7 +14,7 @@ use crate::tool_names::research::SEARCH;
 
 impl Research {
     /// Returns a conversation that exists only as files.
-    pub(super) async fn archived(
+    pub(super) async fn read_archived(
         &self,
         owner: &OwnerId,
         id: &ConversationId,
@@ -22,11 +22,11 @@ impl Research {
     ) -> Result<Option<Shown>, Refusal> {
         let ResearchOptions { set, inline_report_chars: limit, .. } = self.options;
         let archived = self.archive(owner, id).await?;
-        archived.map(|archived| shown(set, id, archived, show, limit)).transpose()
+        archived.map(|archived| show_archived(set, id, archived, show, limit)).transpose()
     }
 
     /// Returns the same conversation for a follow-up: its messages are sent with the question, and stay in its files.
-    pub(super) async fn archived_as_asked_in(
+    pub(super) async fn find_archived_asked_in(
         &self,
         owner: &OwnerId,
         id: &ConversationId,
@@ -66,7 +66,7 @@ impl Research {
     }
 }
 
-fn shown(
+fn show_archived(
     set: ResearchSet,
     id: &ConversationId,
     archived: ArchivedConversation,
@@ -82,14 +82,15 @@ fn shown(
             failed: false,
         })
         .collect();
-    let status = sanitised(status.unwrap_or_else(|| ended(id, &file.created_at, &file.updated_at)));
+    let status =
+        sanitise(status.unwrap_or_else(|| describe_end(id, &file.created_at, &file.updated_at)));
     let standing = match status.status {
         StatusWord::Pending | StatusWord::InProgress => {
             "**Status: Left unfinished** by an older server; its last question can be asked again as a follow-up."
                 .to_owned()
         }
         StatusWord::Completed | StatusWord::Failed | StatusWord::Cancelled => {
-            status::standing(set, &status, None, None)
+            status::describe_standing(set, &status, None, None)
         }
     };
     let mut conversation = ConversationShape {
@@ -116,7 +117,7 @@ fn shown(
 
 /// Returns the status of a conversation without a status file: a search, or a call that waited for its report. Both had
 /// ended when the files were written.
-fn ended(id: &ConversationId, created_at: &str, updated_at: &str) -> StatusFile {
+fn describe_end(id: &ConversationId, created_at: &str, updated_at: &str) -> StatusFile {
     StatusFile {
         conversation_id: id.as_str().to_owned(),
         job_id: None,

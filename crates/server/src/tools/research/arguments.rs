@@ -42,7 +42,7 @@ impl ResearchQuestion {
                 let given: ResearchArguments = arguments::read(given)?;
                 let hash = input_hash(tool, conversation, &given)?;
                 let (key, mode) = (given.idempotency_key.as_deref(), mode(given.fresh));
-                Self::checked(given.query, given.reasoning_effort, given.priority, key, mode, hash)
+                Self::check(given.query, given.reasoning_effort, given.priority, key, mode, hash)
             }
             ResearchSet::AnyProvider => {
                 let given: DeepResearchArguments = arguments::read(given)?;
@@ -50,13 +50,13 @@ impl ResearchQuestion {
                 let budget = given.budget_usd.map(budget).transpose()?;
                 let (key, mode) = (given.idempotency_key.as_deref(), mode(given.fresh));
                 let question =
-                    Self::checked(given.query, given.effort, given.priority, key, mode, hash)?;
+                    Self::check(given.query, given.effort, given.priority, key, mode, hash)?;
                 Ok(Self { provider: given.provider, budget, ..question })
             }
         }
     }
 
-    fn checked(
+    fn check(
         query: String,
         effort: EffortWord,
         priority: i64,

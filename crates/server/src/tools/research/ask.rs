@@ -19,7 +19,7 @@ use crate::caller::Caller;
 use crate::held::{self, AnswerWith, AskAnew, Carried, HeldCall, ToldAgain};
 use crate::identity::{AskedQuestion, Recognition};
 use crate::reply::{Answered, Refusal, RefusalCode, ToolResult};
-use crate::text::echoed_id;
+use crate::text::echo_id;
 use crate::tool_names::research::{LIST, SEARCH, SEARCH_FOLLOWUP};
 use crate::tools::instructions::{
     DEEP_RESEARCH, new_conversation, research_job, research_messages,
@@ -67,8 +67,8 @@ impl Research {
         let conversation = take_conversation(tool, &mut given)?;
         let set = self.options.set;
         let asked = ResearchQuestion::read(set, tool, conversation.as_deref(), given)?;
-        let mut asked_in = self.asked_in(caller, conversation).await?;
-        asked_in.wanted = self.wanted(asked.provider.as_deref())?;
+        let mut asked_in = self.find_asked_in(caller, conversation).await?;
+        asked_in.wanted = self.find_wanted(asked.provider.as_deref())?;
         let question = Message { role: Role::User, content: asked.query.clone() };
         let ask = ResearchRequest {
             kind: ResearchKind::Research,
@@ -100,7 +100,7 @@ impl Research {
             answer_with,
             told_again: ToldAgain::ForAWhile(ask_again),
         };
-        self.hold(caller, call, self.asking(asked_in.conversation.is_some())).await
+        self.hold(caller, call, self.choose_asking(asked_in.conversation.is_some())).await
     }
 
     /// Returns the kind of answer in this mode, and the visibility of the job that follows from it.
@@ -123,7 +123,7 @@ impl Research {
         let conversation = take_conversation(tool, &mut given)?;
         let arguments: SearchArguments = arguments::read(given)?;
         let filters = arguments.filters()?;
-        let mut asked_in = self.asked_in(caller, conversation).await?;
+        let mut asked_in = self.find_asked_in(caller, conversation).await?;
         let question = Message { role: Role::User, content: arguments.query.clone() };
         let ask = ResearchRequest {
             kind: ResearchKind::Search,
@@ -150,11 +150,11 @@ impl Research {
         };
         let continued = asked_in.conversation.is_some();
         let show_thinking = arguments.show_thinking;
-        self.hold(caller, call, Asking { show_thinking, ..self.asking(continued) }).await
+        self.hold(caller, call, Asking { show_thinking, ..self.choose_asking(continued) }).await
     }
 
     /// Finds the conversation to continue, if one is named, or refuses.
-    async fn asked_in(
+    async fn find_asked_in(
         &self,
         caller: &Caller,
         conversation: Option<String>,
@@ -167,12 +167,12 @@ impl Research {
             let conversation = Some(conversation.id);
             return Ok(AskedIn { conversation, provider, wanted: None, said });
         }
-        let archived = self.archived_as_asked_in(&caller.owner, &id).await?;
+        let archived = self.find_archived_asked_in(&caller.owner, &id).await?;
         archived.ok_or_else(|| not_found(given))
     }
 
     /// Returns the provider that a call names, if any; refuses one that is not configured.
-    fn wanted(&self, named: Option<&str>) -> Result<Option<Profile>, Refusal> {
+    fn find_wanted(&self, named: Option<&str>) -> Result<Option<Profile>, Refusal> {
         let Some(named) = named else { return Ok(None) };
         let profiles = &self.options.profiles;
         let found = profiles.iter().find(|profile| profile.provider() == named);
@@ -209,7 +209,7 @@ impl Research {
             return Ok(());
         }
         let provider = wanted.provider();
-        let command = moving_command(asked_in, provider);
+        let command = command_to_move(asked_in, provider);
         Err(Refusal::validation(format!(
             "provider must not be `{provider}` here: this conversation holds text from the user's local documents, and only \
              the user may send that to {provider}; leave provider out, or tell the user to run {command} or to ask on the \
@@ -236,7 +236,7 @@ impl Research {
             ),
             ResearchSet::AnyProvider => format!(
                 ", or, if the user wants what was said in it sent to {first}, to run {}",
-                moving_command(asked_in, first)
+                command_to_move(asked_in, first)
             ),
             ResearchSet::Perplexity => String::new(),
         };
@@ -292,22 +292,22 @@ impl Research {
         asking: Asking,
     ) -> ToolResult<Answered> {
         let expected = self.engine.expects(&call.job.profile, &call.job.request);
-        let outcome = |job: &Job| self.ended(job, asking);
+        let outcome = |job: &Job| self.answer_if_ended(job, asking);
         match held::carry(&self.engine, caller, call, &outcome).await? {
             // A job that only its held call knows is not shown before it has succeeded.
             Carried::Unfinished { job, .. } if job.is_shown() => {
-                let queued = answer::queued(&job, asking, self.path_of(&job), &expected);
+                let queued = answer::answer_queued(&job, asking, self.path_of(&job), &expected);
                 Ok(Answered::LeftRunning(queued, job.id))
             }
-            carried => carried.answered(),
+            carried => carried.into_answer(),
         }
     }
 
     /// Renders the outcome of a question; `None` while its job is unfinished.
-    pub(super) fn ended(&self, job: &Job, asking: Asking) -> Option<ToolResult> {
+    pub(super) fn answer_if_ended(&self, job: &Job, asking: Asking) -> Option<ToolResult> {
         outcome(job, |output| {
             let note = self.engine.expects(&job.new.profile, &job.new.request).budget_note;
-            answer::completed(job, output, asking, self.path_of(job), note.as_deref())
+            answer::answer_completed(job, output, asking, self.path_of(job), note.as_deref())
         })
     }
 
@@ -317,14 +317,14 @@ impl Research {
 }
 
 /// Returns the command by which a person moves a conversation to another provider.
-fn moving_command(asked_in: &AskedIn, provider: &str) -> String {
+fn command_to_move(asked_in: &AskedIn, provider: &str) -> String {
     let id = asked_in.conversation.as_ref().map_or("ID", ConversationId::as_str);
     format!("`outlast research --follow-up {id} --provider {provider} \"...\"`")
 }
 
 /// Returns the refusal for a conversation that the caller does not have; one of another owner counts as unknown.
 pub(super) fn not_found(given: &str) -> Refusal {
-    let id = echoed_id(given);
+    let id = echo_id(given);
     Refusal::because(
         RefusalCode::CONVERSATION_NOT_FOUND,
         format!("there is no conversation `{id}`; check the id, or find it with {LIST}"),

@@ -10,8 +10,8 @@ use super::history::{Show, Shown};
 use crate::arguments;
 use crate::caller::Caller;
 use crate::quoted::TextBlocks;
-use crate::reply::{Refusal, ToolResult, told_in_blocks, without_nulls};
-use crate::text::echoed_id;
+use crate::reply::{Refusal, ToolResult, answer_with_blocks, without_nulls};
+use crate::text::echo_id;
 use crate::tool_names::research::{AWAIT, HISTORY, LIST};
 use crate::wait::{self, Whose};
 
@@ -64,7 +64,7 @@ impl Research {
         let (mut read, mut unfinished) = (0, 0);
         let mut text = TextBlocks::new("", format!("**{} conversations**", ids.len()));
         for given in ids {
-            let name = echoed_id(given);
+            let name = echo_id(given);
             if entries.contains_key(&name) {
                 continue;
             }
@@ -100,7 +100,7 @@ impl Research {
             }
             BatchWait::No | BatchWait::ToTheEnd | BatchWait::InPart => {}
         }
-        Ok(told_in_blocks(text.finish(), Value::Object(entries)))
+        Ok(answer_with_blocks(text.finish(), Value::Object(entries)))
     }
 
     /// Returns one conversation, or a code and a sentence with the reason.
@@ -114,7 +114,7 @@ impl Research {
             let why = "this cannot be the id of a conversation: 8 to 64 of A-Z a-z 0-9 _ -";
             return Err(("INVALID_ID", why.to_owned()));
         };
-        match self.shown(caller, &id, show).await {
+        match self.show(caller, &id, show).await {
             Ok(Some(shown)) => Ok(shown),
             Ok(None) => Err((
                 "NOT_FOUND",
@@ -135,7 +135,7 @@ impl Research {
     async fn all_ended(&self, caller: &mut Caller, ids: &[String]) -> BatchWait {
         let mut open = Vec::new();
         for id in ids.iter().filter_map(|given| conversation_id(given)) {
-            open.extend(self.unfinished(caller, &id).await.ok().flatten());
+            open.extend(self.find_unfinished(caller, &id).await.ok().flatten());
         }
         for (done, job) in open.iter().enumerate() {
             if let Some(reporter) = &mut caller.progress {
@@ -156,7 +156,7 @@ impl Research {
     }
 
     /// Returns the last job of a conversation, if it is unfinished.
-    pub(super) async fn unfinished(
+    pub(super) async fn find_unfinished(
         &self,
         caller: &Caller,
         id: &ConversationId,

@@ -15,7 +15,7 @@ impl Research {
     pub(super) async fn cancel(&self, caller: &Caller, given: JsonObject) -> ToolResult {
         let CancelArguments { conversation_id: given } = arguments::read(given)?;
         let Some(id) = conversation_id(&given) else { return Err(not_found(&given)) };
-        if let Some(job) = self.unfinished(caller, &id).await? {
+        if let Some(job) = self.find_unfinished(caller, &id).await? {
             self.engine.cancel(&caller.scope(), &job).await?;
         }
         self.one_history(caller, &given, Show::default()).await

@@ -17,10 +17,10 @@ use super::{Research, status};
 use crate::arguments::{self, as_json};
 use crate::caller::Caller;
 use crate::quoted::{Quotation, TextBlocks};
-use crate::reply::{Refusal, ToolResult, told_in_blocks, without_nulls};
+use crate::reply::{Refusal, ToolResult, answer_with_blocks, without_nulls};
 use crate::resources::report_link;
 use crate::text::printable;
-use crate::tools::schema::joined;
+use crate::tools::schema::join;
 
 /// The parts of a conversation that are shown.
 #[derive(Clone, Copy, Debug, Default)]
@@ -87,7 +87,7 @@ impl ConversationShape {
         let sources = self.search_results.iter().flatten();
         let sources: usize = sources.map(|it| it.title.len() + it.url.len() + 10).sum();
         let part = match show.offset {
-            None => ReportPart::beginning(report, limit, sources + BESIDE),
+            None => ReportPart::cut_beginning(report, limit, sources + BESIDE),
             Some(offset) => {
                 let room = limit.saturating_sub(BESIDE).max(limit / 2);
                 let part = ReportPart::at(report, offset, room).ok_or_else(|| {
@@ -155,7 +155,7 @@ impl Research {
     /// Returns the history of one conversation; refuses an id that the caller does not have.
     pub(super) async fn one_history(&self, caller: &Caller, given: &str, show: Show) -> ToolResult {
         let shown = match conversation_id(given) {
-            Some(id) => self.shown(caller, &id, show).await?,
+            Some(id) => self.show(caller, &id, show).await?,
             None => None,
         };
         let Some(shown) = shown else { return Err(not_found(given)) };
@@ -168,23 +168,23 @@ impl Research {
             "errorHistory": errors.filter(|errors| !errors.is_empty()),
             "statusMessage": shown.standing
         });
-        Ok(told_in_blocks(shown.blocks, joined(shown.conversation, without_nulls(standing))))
+        Ok(answer_with_blocks(shown.blocks, join(shown.conversation, without_nulls(standing))))
     }
 
     /// Returns a conversation of the caller; `None` if they have no such conversation.
-    pub(super) async fn shown(
+    pub(super) async fn show(
         &self,
         caller: &Caller,
         id: &ConversationId,
         show: Show,
     ) -> Result<Option<Shown>, Refusal> {
         let Some(conversation) = self.engine.conversation(&caller.owner, id).await? else {
-            return self.archived(&caller.owner, id, show).await;
+            return self.read_archived(&caller.owner, id, show).await;
         };
         let now = self.engine.now();
         let last = conversation.last();
         let waits = self.waits(caller, last).await;
-        let status = sanitised(StatusFile::of(&conversation, now));
+        let status = sanitise(StatusFile::of(&conversation, now));
         let progress = match last.state {
             JobState::Queued { .. } | JobState::Running { .. } | JobState::Succeeded { .. } => {
                 Some(progress(last, now, waits))
@@ -193,7 +193,7 @@ impl Research {
         };
         let set = self.options.set;
         let standing =
-            status::standing(set, &status, progress.as_ref(), last.stop_text().as_deref());
+            status::describe_standing(set, &status, progress.as_ref(), last.stop_text().as_deref());
         let path = self.path(&caller.owner, id);
         let limit = self.options.inline_report_chars;
         let mut shape = shape(&conversation, show, path, limit);
@@ -215,7 +215,7 @@ impl Research {
         if job.state.kind() != StateKind::Queued {
             return None;
         }
-        self.engine.reading(&caller.scope(), &job.id).await.ok()??.waits
+        self.engine.read(&caller.scope(), &job.id).await.ok()??.waits
     }
 }
 
@@ -257,14 +257,14 @@ fn message(said: ConversationMessage, show: Show, limit: usize) -> MessageShape 
     // A long report is read by offsets, which do not count thinking.
     let content = match said.thinking {
         Some(thinking) if show.thinking && said.content.len() <= limit => {
-            render::thinking(&thinking, &said.content)
+            render::render_thinking(&thinking, &said.content)
         }
         Some(_) | None => printable(&said.content),
     };
     MessageShape { role: said.role, content, failed: said.failed }
 }
 
-pub(super) fn sanitised(mut status: StatusFile) -> StatusFile {
+pub(super) fn sanitise(mut status: StatusFile) -> StatusFile {
     for entry in status.error.iter_mut().chain(&mut status.error_history) {
         entry.message = printable(&entry.message);
     }

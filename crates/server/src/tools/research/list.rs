@@ -15,7 +15,7 @@ use super::Research;
 use super::render::TextLines as _;
 use crate::arguments::{self, ListArguments};
 use crate::caller::Caller;
-use crate::reply::{Refusal, ToolResult, told};
+use crate::reply::{Refusal, ToolResult, answer_with_text};
 use crate::text::{printable, title};
 use crate::tool_names::research::HISTORY;
 
@@ -40,7 +40,7 @@ impl Research {
         let (conversations, next) = list.page(place).await?;
         let next = next.map(|place| place.to_string());
         let text = text(&conversations, next.as_deref());
-        Ok(told(text, json!({ "conversations": conversations, "nextCursor": next })))
+        Ok(answer_with_text(text, json!({ "conversations": conversations, "nextCursor": next })))
     }
 }
 
@@ -58,7 +58,7 @@ impl List<'_> {
         &self,
         place: ListPlace,
     ) -> Result<(Vec<ListedConversation>, Option<ListPlace>), Refusal> {
-        let stored = self.stored(place.stored, self.limit).await?;
+        let stored = self.list_stored(place.stored, self.limit).await?;
         let folders = self.folders(&place).await?;
         let mut listed = Vec::new();
         let (mut taken, mut archived) = (0, place.archived);
@@ -72,7 +72,7 @@ impl List<'_> {
             };
             if is_folder && let Some(folder) = from_folders.next() {
                 archived = Some((folder.at.as_millis(), folder.id.as_str().to_owned()));
-                listed.extend(self.archived(folder).await?);
+                listed.extend(self.list_archived(folder).await?);
             } else if let Some(summary) = from_store.next() {
                 taken += 1;
                 listed.push(of_store(summary));
@@ -91,14 +91,18 @@ impl List<'_> {
             // The store returns a cursor only for the end of a page, so a page that was used in part is read again up to
             // that part.
             taken if from_store.peek().is_some() => {
-                self.stored(place.stored, taken).await?.next.into()
+                self.list_stored(place.stored, taken).await?.next.into()
             }
             _ => stored.next.into(),
         };
         Ok((listed, Some(ListPlace { stored: after, archived })))
     }
 
-    async fn stored(&self, place: StoredPlace, limit: u32) -> Result<ConversationPage, Refusal> {
+    async fn list_stored(
+        &self,
+        place: StoredPlace,
+        limit: u32,
+    ) -> Result<ConversationPage, Refusal> {
         let after = match place {
             StoredPlace::Start => None,
             StoredPlace::After(cursor) => Some(Cursor(cursor)),
@@ -122,7 +126,7 @@ impl List<'_> {
     }
 
     /// Returns the entry of a folder; `None` if it cannot be read, or has another status than requested.
-    async fn archived(
+    async fn list_archived(
         &self,
         folder: &ArchivedFolder,
     ) -> Result<Option<ListedConversation>, Refusal> {

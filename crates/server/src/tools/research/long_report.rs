@@ -26,7 +26,7 @@ pub(super) struct ReportPart {
 impl ReportPart {
     /// Returns the beginning of a report that is longer than `limit`, with the list of its headings: together at most this
     /// long, without `beside` further characters. `None` for a report that fits.
-    pub(super) fn beginning(report: &str, limit: usize, beside: usize) -> Option<Self> {
+    pub(super) fn cut_beginning(report: &str, limit: usize, beside: usize) -> Option<Self> {
         // A report has at most as many characters as bytes.
         let total = if report.len() <= limit { 0 } else { report.chars().count() };
         if total <= limit {
@@ -160,8 +160,8 @@ mod tests {
     fn l4_the_beginning_lists_all_headings() {
         let report = report();
         let total = report.chars().count();
-        assert_eq!(ReportPart::beginning(&report, total, 0), None);
-        let part = ReportPart::beginning(&report, 6000, 500).unwrap();
+        assert_eq!(ReportPart::cut_beginning(&report, total, 0), None);
+        let part = ReportPart::cut_beginning(&report, 6000, 500).unwrap();
         assert!(part.text.chars().count() <= 5500, "{}", part.text.chars().count());
         let (beginning, contents) = part.text.split_once("\n\n## Contents\n").unwrap();
         assert!(report.starts_with(beginning), "{beginning}");

@@ -19,7 +19,7 @@ pub(super) trait TextLines {
     }
 
     /// Adds a note if earlier messages went to a provider other than the conversation's original one (P1).
-    fn moved(&mut self, job: &Job) {
+    fn follow(&mut self, job: &Job) {
         if let Some(text) = job.new.move_text() {
             self.line(&format!("Note: {text}."));
         }
@@ -76,7 +76,7 @@ pub(super) fn sources(output: &Output) -> String {
 }
 
 /// Renders a text after the thinking that led to it.
-pub(super) fn thinking(thinking: &str, text: &str) -> String {
+pub(super) fn render_thinking(thinking: &str, text: &str) -> String {
     format!("<think>\n{}\n</think>\n\n{}", printable(thinking.trim()), printable(text))
 }
 

@@ -13,7 +13,7 @@ use crate::tool_names::research::{
 };
 use crate::tools::recipient::Recipient;
 use crate::tools::schema::{
-    ListedTool, asks, cancels, domains, flag, joined, limit, listed, lists, object, one_of,
+    ListedTool, asks, cancels, domains, flag, join, limit, list_tool, lists, object, one_of,
     open_object, priority, query, reads, recency, short_text, text, texts, tool,
 };
 
@@ -33,11 +33,11 @@ pub(super) fn tools(set: &Arc<Research>) -> Vec<ListedTool> {
         "description": "Goes on with a long report at this character."
     });
     let tool = reading(HISTORY, "Conversation history", reads_all, input, history());
-    tools.push(listed(set, tool, |set, caller, given| Box::pin(set.history(caller, given))));
+    tools.push(list_tool(set, tool, |set, caller, given| Box::pin(set.history(caller, given))));
     let input = read_input("conversationIds", ids());
     let several = &format!("Several conversations at once. {UNTRUSTED}");
     let tool = reading(HISTORIES, "Conversation histories", several, input.clone(), batch());
-    tools.push(listed(set, tool, |set, caller, given| Box::pin(set.histories(caller, given))));
+    tools.push(list_tool(set, tool, |set, caller, given| Box::pin(set.histories(caller, given))));
     if set.options.mode != ResearchMode::Blocking {
         let waits = format!(
             "Waits until all these conversations have ended; without a progress token {} s at most. Clients cut long \
@@ -45,25 +45,25 @@ pub(super) fn tools(set: &Arc<Research>) -> Vec<ListedTool> {
             set.options.inline_budget.as_secs()
         );
         let tool = reading(AWAIT, "Await conversations", &waits, input, batch());
-        tools.push(listed(set, tool, |set, caller, given| {
+        tools.push(list_tool(set, tool, |set, caller, given| {
             Box::pin(set.await_histories(caller, given))
         }));
     }
-    tools.push(listing(set));
-    tools.push(searching(set));
-    tools.push(cancelling(set));
+    tools.push(list_conversations_tool(set));
+    tools.push(search_research_tool(set));
+    tools.push(cancel_research_tool(set));
     tools
 }
 
 /// Returns the tool that lists conversations.
-fn listing(set: &Arc<Research>) -> ListedTool {
+fn list_conversations_tool(set: &Arc<Research>) -> ListedTool {
     let newest_first = "Your conversations, newest first.".to_owned();
     let tool = tool(LIST, "List conversations", newest_first, list_input(), list(), lists());
-    listed(set, tool, |set, caller, given| Box::pin(set.list(caller, given)))
+    list_tool(set, tool, |set, caller, given| Box::pin(set.list(caller, given)))
 }
 
 /// Returns the tool that finds earlier research.
-fn searching(set: &Arc<Research>) -> ListedTool {
+fn search_research_tool(set: &Arc<Research>) -> ListedTool {
     let finds = format!(
         "Finds your finished research by the words of its questions and reports. Free: use it before you pay for a \
          question again. {UNTRUSTED}"
@@ -72,31 +72,31 @@ fn searching(set: &Arc<Research>) -> ListedTool {
     let limit = json!({ "type": "integer", "minimum": 1, "maximum": 20, "default": 5 });
     let input = object(json!({ "query": query, "limit": limit }), &["query"]);
     let title = "Search earlier research";
-    let tool = tool(SEARCH_RESEARCH, title, finds, input, found(), reads());
-    listed(set, tool, |set, caller, given| Box::pin(set.search_research(caller, given)))
+    let tool = tool(SEARCH_RESEARCH, title, finds, input, found_schema(), reads());
+    list_tool(set, tool, |set, caller, given| Box::pin(set.search_research(caller, given)))
 }
 
 /// Returns the tool that cancels research.
-fn cancelling(set: &Arc<Research>) -> ListedTool {
+fn cancel_research_tool(set: &Arc<Research>) -> ListedTool {
     let stops = "Cancels the research that runs in a conversation, and shows the conversation. Where the provider cannot \
                  be told to stop, its run may still finish and be charged.";
     let input = object(json!({ "conversationId": text() }), &["conversationId"]);
-    let tool = tool(CANCEL, "Cancel research", stops.to_owned(), input, cancelled(), cancels());
-    listed(set, tool, |set, caller, given| Box::pin(set.cancel(caller, given)))
+    let tool = tool(CANCEL, "Cancel research", stops.to_owned(), input, cancel_schema(), cancels());
+    list_tool(set, tool, |set, caller, given| Box::pin(set.cancel(caller, given)))
 }
 
 /// Returns the tools that ask.
 fn questions(set: &Arc<Research>) -> Vec<ListedTool> {
     let options = &set.options;
     let recipient = recipient(set);
-    let (warning, long_warning) = (recipient.warning(), recipient.long_warning());
+    let (warning, long_warning) = (recipient.warning_text(), recipient.long_warning());
     let quick = recipient.either("the server's own documents", "a quick web search");
     let depth = recipient.either("in the server's own documents", "in depth");
     let research = research(options, depth);
     let known = "within a conversation: its earlier questions and answers are known.";
     let asking = |name: &'static str, title, description, input| {
         let tool = tool(name, title, description, input, answer(), asks());
-        listed(set, tool, move |set, caller, given| Box::pin(set.ask(caller, name, given)))
+        list_tool(set, tool, move |set, caller, given| Box::pin(set.ask(caller, name, given)))
     };
     let (ask, followup) = (options.set.deep_research(), options.set.followup());
     let earlier = format!("{SEARCH_RESEARCH} finds earlier reports at no cost.");
@@ -210,7 +210,7 @@ fn research_options(set: &Research, provider_text: &str) -> Value {
         "fresh": fresh
     });
     match set.options.set {
-        ResearchSet::Perplexity => joined(common, json!({ "reasoning_effort": effort })),
+        ResearchSet::Perplexity => join(common, json!({ "reasoning_effort": effort })),
         ResearchSet::AnyProvider => {
             let names: Vec<&str> = set.options.profiles.iter().map(Profile::provider).collect();
             let budget = json!({
@@ -225,7 +225,7 @@ fn research_options(set: &Research, provider_text: &str) -> Value {
                 options["provider"] = one_of(&names);
                 options["provider"]["description"] = json!(provider_text);
             }
-            joined(options, json!({ "effort": effort, "budget_usd": budget }))
+            join(options, json!({ "effort": effort, "budget_usd": budget }))
         }
     }
 }
@@ -258,7 +258,7 @@ fn ids() -> Value {
 
 fn read_input(ids: &str, schema: Value) -> Value {
     let flags = json!({ "includeSystemPrompt": flag(), "showThinking": flag() });
-    object(joined(flags, json!({ ids: schema })), &[ids])
+    object(join(flags, json!({ ids: schema })), &[ids])
 }
 
 fn list_input() -> Value {
@@ -279,7 +279,7 @@ fn answer() -> Value {
     });
     let required = ["rawResultText", "conversationId", "status"];
     let more = ["responseId", "modelUsed", "provider"];
-    open_object(joined(parts, joined(texts(&required), texts(&more))), &required)
+    open_object(join(parts, join(texts(&required), texts(&more))), &required)
 }
 
 /// Returns the schema of one conversation, or of several by id.
@@ -292,14 +292,14 @@ fn history() -> Value {
     let required = ["conversationId", "createdAt", "updatedAt", "messageCount", "messages"];
     let more = texts(&["provider", "partial", "status", "statusMessage"]);
     let one = json!({
-        "properties": joined(joined(texts(&required), more), parts),
+        "properties": join(join(texts(&required), more), parts),
         "required": required
     });
     json!({ "type": "object", "anyOf": [one, batch()] })
 }
 
 /// Returns the schema of a conversation after a cancel, with the fields that a caller needs.
-fn cancelled() -> Value {
+fn cancel_schema() -> Value {
     let properties = texts(&["conversationId", "status", "statusMessage"]);
     open_object(properties, &["conversationId", "status"])
 }
@@ -311,10 +311,10 @@ fn batch() -> Value {
     json!({ "type": "object", "additionalProperties": open_object(parts, &[]) })
 }
 
-fn found() -> Value {
+fn found_schema() -> Value {
     let names = ["conversationId", "title", "provider", "finishedAt", "passage"];
     let cost = json!({ "costUsd": { "type": ["number", "null"] } });
-    let result = open_object(joined(texts(&names), cost), &[&names[..], &["costUsd"]].concat());
+    let result = open_object(join(texts(&names), cost), &[&names[..], &["costUsd"]].concat());
     open_object(json!({ "results": { "type": "array", "items": result } }), &["results"])
 }
 

@@ -13,8 +13,8 @@ use super::Research;
 use crate::arguments::{self, check};
 use crate::caller::Caller;
 use crate::quoted::{Quotation, TextBlocks};
-use crate::reply::{Refusal, ToolResult, told_in_blocks};
-use crate::text::{counted, printable, title};
+use crate::reply::{Refusal, ToolResult, answer_with_blocks};
+use crate::text::{count_noun, printable, title};
 use crate::tool_names::research::HISTORY;
 
 /// The number of jobs that are read from the index at a time.
@@ -71,9 +71,9 @@ impl Research {
         let mut results = Vec::new();
         for found in jobs.iter().take(limit) {
             let job = self.engine.job(&caller.scope(), &found.id).await?;
-            results.extend(job.and_then(|job| shown(&job, &wanted)));
+            results.extend(job.and_then(|job| show(&job, &wanted)));
         }
-        Ok(told_in_blocks(text(&results), json!({ "results": results })))
+        Ok(answer_with_blocks(text(&results), json!({ "results": results })))
     }
 
     /// Returns the newest finished research that has all these words, each conversation once.
@@ -127,7 +127,7 @@ impl Research {
     }
 }
 
-fn shown(job: &Job, wanted: &BTreeSet<String>) -> Option<FoundResearch> {
+fn show(job: &Job, wanted: &BTreeSet<String>) -> Option<FoundResearch> {
     let output = job.output()?;
     let Body::Report { text, .. } = &output.body else { return None };
     Some(FoundResearch {
@@ -173,7 +173,7 @@ fn text(results: &[FoundResearch]) -> Vec<rmcp::model::ContentBlock> {
     let Some(first) = results.first() else {
         return TextBlocks::new("", "No finished research has these words.").finish();
     };
-    let found = counted(results.len(), "finished research has", "finished researches have");
+    let found = count_noun(results.len(), "finished research has", "finished researches have");
     let lead = format!("{found} these words; `{HISTORY}` reads one at no cost:");
     let mut text = TextBlocks::new(&first.conversation_id, lead);
     let lines = results.iter().map(|found| {

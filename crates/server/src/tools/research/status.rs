@@ -4,11 +4,11 @@ use outlast_mirror::{ErrorEntry, ProgressShape, StatusFile, StatusWord};
 
 use super::ResearchSet;
 use super::render::TextLines as _;
-use crate::text::counted;
+use crate::text::count_noun;
 use crate::tool_names::research::HISTORY;
 
 /// Renders the status block.
-pub(super) fn standing(
+pub(super) fn describe_standing(
     set: ResearchSet,
     status: &StatusFile,
     progress: Option<&ProgressShape>,
@@ -16,11 +16,11 @@ pub(super) fn standing(
 ) -> String {
     let continued = format!("{}.", set.followups());
     match status.status {
-        StatusWord::Pending => unfinished("Pending", status, progress),
-        StatusWord::InProgress => unfinished("In Progress", status, progress),
+        StatusWord::Pending => describe_unfinished("Pending", status, progress),
+        StatusWord::InProgress => describe_unfinished("In Progress", status, progress),
         StatusWord::Completed => format!("**Status: Completed**\nContinue with {continued}"),
         StatusWord::Failed => {
-            let tries = counted(status.attempts, "attempt", "attempts");
+            let tries = count_noun(status.attempts, "attempt", "attempts");
             let mut text = format!("**Status: Failed** after {tries}");
             if let Some(error) = &status.error {
                 text.line(&format!("Error: {}: {}", error.code, error.message));
@@ -42,7 +42,11 @@ pub(super) fn standing(
     }
 }
 
-fn unfinished(word: &str, status: &StatusFile, progress: Option<&ProgressShape>) -> String {
+fn describe_unfinished(
+    word: &str,
+    status: &StatusFile,
+    progress: Option<&ProgressShape>,
+) -> String {
     let percent = progress.map_or(0, |progress| progress.percentage);
     let mut text = format!("**Status: {word}** ({percent} %)");
     if let Some(progress) = progress {
@@ -98,10 +102,11 @@ mod tests {
     #[test]
     fn b10_a_retry_says_its_number_and_what_went_wrong_before() {
         for word in [StatusWord::Pending, StatusWord::InProgress] {
-            let text = standing(SET, &status(word, &["TIMEOUT", "RATE_LIMITED"]), None, None);
+            let text =
+                describe_standing(SET, &status(word, &["TIMEOUT", "RATE_LIMITED"]), None, None);
             assert!(text.contains("\nRetry Attempt: 3\n"), "{text}");
             assert!(text.contains("1. [TIMEOUT] so and so\n2. [RATE_LIMITED] so and so"), "{text}");
-            let first = standing(SET, &status(word, &[]), None, None);
+            let first = describe_standing(SET, &status(word, &[]), None, None);
             assert!(!first.contains("Retry Attempt"), "{first}");
         }
     }

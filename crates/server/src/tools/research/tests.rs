@@ -141,7 +141,7 @@ pub(super) async fn research(oracle: Oracle, mode: ResearchMode) -> Research {
 
 async fn call(set: &Research, owner: &str, tool: &str, arguments: Value) -> ToolResult<Answered> {
     let Value::Object(arguments) = arguments else { panic!("not an object") };
-    let tools = set.listed();
+    let tools = set.list_tools();
     let listed = tools.iter().find(|listed| listed.tool.name == tool).unwrap();
     (listed.call)(&mut Caller::test(owner), arguments).await
 }

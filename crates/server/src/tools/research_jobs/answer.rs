@@ -9,7 +9,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::ResearchJobsOptions;
-use crate::text::{block_texts, echoed_id, minutes, printable, with_citations};
+use crate::text::{block_texts, echo_id, minutes, printable, with_citations};
 use crate::tool_names::research_jobs::{POLL, START};
 
 /// The common format of all three tools (A4).
@@ -46,7 +46,8 @@ impl ResearchJobAnswer {
                 if !job.was_claimed() {
                     answer.status = "CREATED";
                 }
-                answer.message = come_back(&standing(&job, waits), options.poll_budget);
+                answer.message =
+                    ask_to_return(&describe_standing(&job, waits), options.poll_budget);
             }
             JobState::Succeeded { output, .. } => {
                 answer.status = "COMPLETED";
@@ -63,7 +64,7 @@ impl ResearchJobAnswer {
                 if let Some(failure) = job.failures.last() {
                     answer.error =
                         Some(printable(&format!("{}: {}", failure.code, failure.message)));
-                    answer.message = failed(failure, &answer.job_id, run_left);
+                    answer.message = describe_failure(failure, &answer.job_id, run_left);
                 }
             }
             JobState::Cancelled { .. } => {
@@ -81,7 +82,7 @@ impl ResearchJobAnswer {
     pub(super) fn not_found(given: &str, options: &ResearchJobsOptions) -> Self {
         let minutes = minutes(options.keep);
         Self {
-            job_id: echoed_id(given),
+            job_id: echo_id(given),
             status: "NOT_FOUND",
             response: None,
             error: None,
@@ -109,7 +110,7 @@ impl TryFrom<ResearchJobAnswer> for Value {
 }
 
 /// Returns the standing of an unfinished job.
-fn standing(job: &Job, waits: Option<Waits>) -> String {
+fn describe_standing(job: &Job, waits: Option<Waits>) -> String {
     let standing = printable(&Standing::new(job, waits).to_string());
     match job.state {
         JobState::Running { .. } => format!("Still running: {standing}"),
@@ -120,7 +121,7 @@ fn standing(job: &Job, waits: Option<Waits>) -> String {
     }
 }
 
-fn come_back(standing: &str, poll_budget: Duration) -> String {
+fn ask_to_return(standing: &str, poll_budget: Duration) -> String {
     let budget = poll_budget.as_secs_f64().ceil();
     format!(
         "{standing}. Call {POLL} with this jobId until the status is COMPLETED or FAILED; each call waits up to \
@@ -128,7 +129,7 @@ fn come_back(standing: &str, poll_budget: Duration) -> String {
     )
 }
 
-fn failed(failure: &Failure, id: &str, run_left: Option<String>) -> String {
+fn describe_failure(failure: &Failure, id: &str, run_left: Option<String>) -> String {
     match run_left {
         None if failure.code.needs_consent() => format!(
             "The research failed; see `error`. A new run may be paid for a second time: tell the user, and only on \

@@ -10,7 +10,7 @@ use crate::text::minutes;
 use crate::tool_names::research_jobs::{CANCEL, POLL, START};
 use crate::tools::recipient::Recipient;
 use crate::tools::schema::{
-    ListedTool, asks, cancels, described, flag, joined, listed, messages, object, one_of, reads,
+    ListedTool, asks, cancels, describe, flag, join, list_tool, messages, object, one_of, reads,
     short_text, texts, tool,
 };
 
@@ -54,14 +54,14 @@ pub(super) fn tools(set: &Arc<ResearchJobs>) -> Vec<ListedTool> {
         cancels(),
     );
     vec![
-        listed(set, start, |set, caller, given| Box::pin(set.start(caller, given))),
-        listed(set, poll, |set, caller, given| Box::pin(set.poll(caller, given))),
-        listed(set, cancel, |set, caller, given| Box::pin(set.cancel(caller, given))),
+        list_tool(set, start, |set, caller, given| Box::pin(set.start(caller, given))),
+        list_tool(set, poll, |set, caller, given| Box::pin(set.poll(caller, given))),
+        list_tool(set, cancel, |set, caller, given| Box::pin(set.cancel(caller, given))),
     ]
 }
 
 fn start_input() -> Value {
-    let described = |schema: Value, text: &str| joined(schema, json!({ "description": text }));
+    let described = |schema: Value, text: &str| join(schema, json!({ "description": text }));
     let effort = one_of(&["minimal", "low", "medium", "high"]);
     let properties = json!({
         "messages": messages(),
@@ -73,12 +73,12 @@ fn start_input() -> Value {
 }
 
 fn job_input(description: &str) -> Value {
-    object(json!({ "jobId": described(description) }), &["jobId"])
+    object(json!({ "jobId": describe(description) }), &["jobId"])
 }
 
 fn output() -> Value {
     let status = ["CREATED", "IN_PROGRESS", "COMPLETED", "FAILED", "CANCELLED", "NOT_FOUND"];
     let texts = texts(&["jobId", "response", "error", "message"]);
     let parts = json!({ "status": { "enum": status }, "elapsedSec": { "type": "number" } });
-    object(joined(texts, parts), &["jobId", "status", "elapsedSec", "message"])
+    object(join(texts, parts), &["jobId", "status", "elapsedSec", "message"])
 }

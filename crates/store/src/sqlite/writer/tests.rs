@@ -29,7 +29,7 @@ fn fixture() -> Fixture {
     let file = Arc::new(DatabaseFile::of(&path, open::Access::Read).unwrap());
     let clock = Arc::new(ManualClock::default());
     let commits = Arc::new(OwnCommits::new());
-    let mark = Mark::shared((&path).into()).unwrap();
+    let mark = Mark::open_shared((&path).into()).unwrap();
     let thread = WriterThread {
         connection,
         file,
@@ -170,5 +170,5 @@ async fn words_are_put_when_the_writer_rests_and_a_damaged_job_holds_up_no_other
     };
     tokio::time::timeout(Duration::from_secs(60), resting).await.expect("the words are put");
     assert_eq!(put(), [2], "those of the job that can be read");
-    assert_eq!(search::owed(&fixture.reader).unwrap(), Owed::Nothing);
+    assert_eq!(search::read_owed(&fixture.reader).unwrap(), Owed::Nothing);
 }
