@@ -44,13 +44,36 @@ pub(crate) use worker_digest::{FileRead, PartsDigest};
 pub(crate) use workflows::{Program, Tool, Upstream, Workflow, WorkflowAction};
 pub(crate) use wrap::wrap_environment;
 
-/// The rules of citation checks that a person lifted.
+/// The settings of citation checks.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Citations {
+    /// The occasions on which citations are checked.
+    pub(crate) check: CitationChecks,
     /// Allows private networks and any port.
     pub(crate) allow_private: bool,
     /// Allows the proxy.
     pub(crate) through_proxy: bool,
+    /// Fetches nothing that a robots.txt disallows.
+    pub(crate) respect_robots: bool,
+}
+
+/// The occasions on which citations are checked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum CitationChecks {
+    /// Somebody asks for it.
+    OnRequest,
+    /// None.
+    Never,
+}
+
+impl CitationChecks {
+    fn parse(text: &str) -> Option<Self> {
+        match text {
+            "on-request" => Some(Self::OnRequest),
+            "never" => Some(Self::Never),
+            _ => None,
+        }
+    }
 }
 
 /// The parsed configuration of a command.
@@ -112,7 +135,7 @@ pub(crate) struct Config {
     pub(crate) library: Vec<PathBuf>,
     /// The permissions to send text of these documents to another provider.
     pub(crate) sharing: DocumentSharing,
-    /// The rules of citation checks that a person lifted.
+    /// The settings of citation checks.
     pub(crate) citations: Citations,
     /// The programs that read its PDFs and office files, and the path on which they are searched.
     pub(crate) pdftotext: PathBuf,
@@ -320,8 +343,14 @@ impl Config {
                 false => DocumentSharing::PersonsOnly,
             },
             citations: Citations {
+                check: layers.parsed(
+                    settings::CITATIONS_CHECK,
+                    "on-request or never",
+                    CitationChecks::parse,
+                )?,
                 allow_private: layers.flag(settings::CITATIONS_ALLOW_PRIVATE)?,
                 through_proxy: layers.flag(settings::CITATIONS_THROUGH_PROXY)?,
+                respect_robots: layers.flag(settings::CITATIONS_RESPECT_ROBOTS)?,
             },
             pdftotext: layers.program(settings::LIBRARY_CONVERTERS_PDFTOTEXT)?,
             pandoc: layers.program(settings::LIBRARY_CONVERTERS_PANDOC)?,

@@ -44,6 +44,9 @@ pub enum Refusal {
     /// A proxy would choose the address, which therefore cannot be checked.
     #[error("the address cannot be checked behind a proxy")]
     Proxy,
+    /// The robots.txt of the site disallows the page.
+    #[error("the site's robots.txt disallows it")]
+    Robots,
 }
 
 impl Policy {

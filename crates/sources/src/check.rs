@@ -103,6 +103,9 @@ pub struct SourceStep {
     final_url: Option<String>,
     title: Option<String>,
     http_status: Option<u16>,
+    /// The reason a source was not fetched, in words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    detail: Option<String>,
     /// For each claim that cites the source: its index and the comparison.
     evidence: Vec<(usize, Evidence)>,
 }
@@ -154,6 +157,9 @@ pub struct CheckedSource {
     /// The HTTP status.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub http_status: Option<u16>,
+    /// The reason it was not fetched, in words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub detail: Option<String>,
 }
 
 /// A claim and its verdict.
@@ -256,12 +262,15 @@ impl Check {
             final_url: None,
             title: None,
             http_status: None,
+            detail: None,
             evidence: Vec::new(),
         };
-        let mut fail = |verdict, reason| (step.verdict, step.reason) = (verdict, Some(reason));
         let fetched = match fetched {
             Ok(fetched) => fetched,
             Err(error) => {
+                step.detail = Some(error.detail());
+                let mut fail =
+                    |verdict, reason| (step.verdict, step.reason) = (verdict, Some(reason));
                 match error {
                     FetchError::Refused(_) => fail(SourceVerdict::Refused, Reason::Refused),
                     FetchError::NoSuchName => fail(SourceVerdict::Dead, Reason::Dead),
@@ -405,6 +414,7 @@ impl Check {
                     final_url: step.and_then(|step| step.final_url.clone()),
                     title: step.and_then(|step| step.title.clone()),
                     http_status: step.and_then(|step| step.http_status),
+                    detail: step.and_then(|step| step.detail.clone()),
                 }
             })
             .collect();

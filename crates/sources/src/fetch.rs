@@ -2,6 +2,7 @@
 //! address, so that a second answer of the name server has no effect.
 
 mod decode;
+mod robots;
 
 use std::collections::HashMap;
 use std::future::Future;
@@ -15,11 +16,12 @@ use std::time::Duration;
 use outlast_http::{BadProxy, ProxyOptions, client_builder, error_chain};
 use reqwest::header::{self, HeaderMap};
 use reqwest::{Client, Response, dns};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{OnceCell, OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, timeout, timeout_at};
 use url::{Host, Url};
 
 use self::decode::{DecodeError, Decoder};
+use self::robots::Robots;
 use super::address::{Policy, Refusal};
 
 /// The choices of a person or an operator.
@@ -29,6 +31,8 @@ pub struct FetchOptions {
     pub allow_private: bool,
     /// Fetches through the proxy, although addresses cannot be checked there.
     pub through_proxy: bool,
+    /// Fetches nothing that the robots.txt of its site disallows.
+    pub respect_robots: bool,
     /// The proxy and its exceptions.
     pub proxy: Option<ProxyOptions>,
     /// The limits.
@@ -139,6 +143,17 @@ pub enum FetchError {
     CheckLimit,
 }
 
+impl FetchError {
+    /// Returns the reason in a few words.
+    pub(crate) fn detail(&self) -> String {
+        let text = match self {
+            Self::Refused(refusal) => refusal.to_string(),
+            _ => self.to_string(),
+        };
+        text.chars().filter(|letter| !letter.is_control()).take(300).collect()
+    }
+}
+
 /// Fetches the sources of one check; limits of time and bytes begin with it.
 pub struct Fetcher {
     policy: Policy,
@@ -148,11 +163,15 @@ pub struct Fetcher {
     direct: Client,
     proxied: Option<ProxiedClient>,
     through_proxy: bool,
+    /// The robots.txt of each site, if they are respected.
+    robots: Option<Mutex<HashMap<String, RobotsCell>>>,
     slots: Semaphore,
     hosts: Mutex<HashMap<String, Arc<Semaphore>>>,
     received: AtomicU64,
     deadline: Instant,
 }
+
+type RobotsCell = Arc<OnceCell<Robots>>;
 
 /// The permit to fetch from a host; released on drop.
 pub(crate) struct HostTurn(Option<OwnedSemaphorePermit>);
@@ -176,18 +195,12 @@ pub enum FetcherError {
 impl Fetcher {
     /// Creates a fetcher, whose limit of time begins now.
     pub fn new(options: FetchOptions) -> Result<Self, FetcherError> {
-        let FetchOptions { allow_private, through_proxy, proxy, limits, lookup } = options;
-        let policy = Policy { any_address: allow_private, any_port: allow_private };
-        Self::with_policy(policy, through_proxy, proxy, limits, lookup)
+        let policy = Policy { any_address: options.allow_private, any_port: options.allow_private };
+        Self::with_policy(policy, options)
     }
 
-    fn with_policy(
-        policy: Policy,
-        through_proxy: bool,
-        proxy: Option<ProxyOptions>,
-        limits: FetchLimits,
-        lookup: Option<Lookup>,
-    ) -> Result<Self, FetcherError> {
+    fn with_policy(policy: Policy, options: FetchOptions) -> Result<Self, FetcherError> {
+        let FetchOptions { through_proxy, respect_robots, proxy, limits, lookup, .. } = options;
         let checked = CheckedNames::default();
         let direct = client_builder(None, limits.connect)?
             .dns_resolver(checked.clone())
@@ -208,6 +221,7 @@ impl Fetcher {
             direct,
             proxied,
             through_proxy,
+            robots: respect_robots.then(Mutex::default),
             slots: Semaphore::new(limits.at_once),
             hosts: Mutex::default(),
             received: AtomicU64::new(0),
@@ -264,6 +278,7 @@ impl Fetcher {
         mut turn: Option<OwnedSemaphorePermit>,
     ) -> Result<Fetched, FetchError> {
         for _ in 0..=self.limits.redirects {
+            self.check_robots(&url).await?;
             let response = self.request(&url).await?;
             let Some(target) = redirect_target(&url, &response) else {
                 return self.read(url, response).await;
@@ -278,6 +293,43 @@ impl Fetcher {
                 turn = self.host(&target).acquire_owned().await.ok();
             }
             url = target;
+        }
+        Err(FetchError::TooManyRedirects)
+    }
+
+    /// Checks the robots.txt of the site, if it is respected. Each is fetched once.
+    async fn check_robots(&self, url: &Url) -> Result<(), FetchError> {
+        let Some(robots) = &self.robots else { return Ok(()) };
+        let origin = url.origin().ascii_serialization();
+        let cell = {
+            let mut known = robots.lock().unwrap_or_else(PoisonError::into_inner);
+            Arc::clone(known.entry(origin).or_default())
+        };
+        let robots = cell.get_or_try_init(|| self.robots(url)).await?;
+        if robots.allow(url) { Ok(()) } else { Err(Refusal::Robots.into()) }
+    }
+
+    /// Fetches a robots.txt by RFC 9309: a missing one allows everything, a server error nothing.
+    async fn robots(&self, url: &Url) -> Result<Robots, FetchError> {
+        let mut at = url.join("/robots.txt").map_err(|_| Refusal::Invalid)?;
+        for _ in 0..=self.limits.redirects {
+            let response = self.request(&at).await?;
+            if let Some(target) = redirect_target(&at, &response) {
+                let target = self.policy.parse(&target)?;
+                if at.scheme() == "https" && target.scheme() == "http" {
+                    return Err(Refusal::Downgrade.into());
+                }
+                at = target;
+                continue;
+            }
+            return match response.status().as_u16() {
+                200 | 203 => {
+                    let fetched = self.read(at, response).await?;
+                    Ok(Robots::parse(&String::from_utf8_lossy(&fetched.body)))
+                }
+                400..=499 => Ok(Robots::default()),
+                status => Err(FetchError::Failed(format!("robots.txt answers with {status}"))),
+            };
         }
         Err(FetchError::TooManyRedirects)
     }
@@ -442,124 +494,4 @@ fn lookup_failure(error: io::Error) -> FetchError {
 }
 
 #[cfg(test)]
-mod tests {
-    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-    use tokio::net::TcpListener;
-
-    use super::*;
-
-    fn table(entries: &'static [(&str, &[&str])]) -> Lookup {
-        Arc::new(move |name| {
-            let found = entries.iter().find(|(known, _)| *known == name);
-            let found = found.map(|(_, ips)| ips.iter().map(|ip| ip.parse().unwrap()).collect());
-            Box::pin(async move { found.ok_or(io::ErrorKind::NotFound.into()) })
-        })
-    }
-
-    /// Counts the connections to a port of loopback, and redirects each to a target.
-    async fn redirecting(target: &'static str) -> (u16, Arc<AtomicU64>) {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let port = listener.local_addr().unwrap().port();
-        let count = Arc::new(AtomicU64::new(0));
-        let counted = Arc::clone(&count);
-        tokio::spawn(async move {
-            while let Ok((mut stream, _)) = listener.accept().await {
-                counted.fetch_add(1, Ordering::Relaxed);
-                let _ = stream.read(&mut [0; 4096]).await;
-                let target = target.replace("PORT", &port.to_string());
-                let answer = format!(
-                    "HTTP/1.1 302 Found\r\nLocation: {target}\r\nContent-Length: 0\r\n\r\n"
-                );
-                let _ = stream.write_all(answer.as_bytes()).await;
-            }
-        });
-        (port, count)
-    }
-
-    fn fetcher(policy: Policy, lookup: Lookup) -> Fetcher {
-        Fetcher::with_policy(policy, false, None, FetchLimits::default(), Some(lookup)).unwrap()
-    }
-
-    /// J5: the port rule is lifted here so that only the address rule is left.
-    #[tokio::test]
-    async fn no_connection_is_made_to_a_refused_address() {
-        let (port, count) = redirecting("/").await;
-        let names: &[(&str, &[&str])] = &[
-            ("rebound.example", &["127.0.0.1"]),
-            ("mixed.example", &["93.184.215.14", "127.0.0.1"]),
-            ("mapped.example", &["::ffff:127.0.0.1"]),
-        ];
-        let fetcher = fetcher(Policy { any_address: false, any_port: true }, table(names));
-        let hosts = [
-            "127.0.0.1",
-            "2130706433",
-            "[::ffff:127.0.0.1]",
-            "rebound.example",
-            "mixed.example",
-            "mapped.example",
-        ];
-        for host in hosts {
-            let refused = fetcher.fetch(&format!("http://{host}:{port}/")).await;
-            assert_eq!(refused.unwrap_err(), Refusal::PrivateAddress.into(), "{host}");
-        }
-        assert!(matches!(
-            fetcher.fetch(&format!("http://localhost:{port}/")).await,
-            Err(FetchError::Refused(Refusal::LocalName))
-        ));
-        assert_eq!(count.load(Ordering::Relaxed), 0);
-    }
-
-    /// J5
-    #[tokio::test]
-    async fn a_redirect_is_checked_like_an_address_of_the_report() {
-        let lifted = Policy { any_address: true, any_port: true };
-        for (target, refusal) in [
-            ("file:///etc/passwd", Refusal::Scheme),
-            ("http://user:pass@127.0.0.1:PORT/", Refusal::UserInfo),
-            ("http://[fe80::1%25lo]/", Refusal::Invalid),
-        ] {
-            let (port, count) = redirecting(target).await;
-            let refused =
-                fetcher(lifted, table(&[])).fetch(&format!("http://127.0.0.1:{port}/")).await;
-            assert_eq!(refused.unwrap_err(), refusal.into(), "{target}");
-            assert_eq!(count.load(Ordering::Relaxed), 1);
-        }
-        let (port, count) = redirecting("http://127.0.0.1:PORT/again").await;
-        let refused = fetcher(lifted, table(&[])).fetch(&format!("http://127.0.0.1:{port}/")).await;
-        assert_eq!(refused.unwrap_err(), FetchError::TooManyRedirects);
-        assert!(count.load(Ordering::Relaxed) <= 6);
-    }
-
-    /// J5
-    #[tokio::test]
-    async fn a_proxy_is_refused_unless_it_is_allowed() {
-        let (port, count) = redirecting("/").await;
-        let proxy = || ProxyOptions {
-            url: format!("http://127.0.0.1:{port}"),
-            scope: outlast_http::ProxyScope::Everything,
-            except: "direct.example".to_owned(),
-        };
-        let options = |through_proxy| FetchOptions {
-            through_proxy,
-            proxy: Some(proxy()),
-            lookup: Some(table(&[("direct.example", &["10.0.0.1"])])),
-            ..FetchOptions::default()
-        };
-        let strict = Fetcher::new(options(false)).unwrap();
-        assert_eq!(strict.fetch("http://example.org/").await.unwrap_err(), Refusal::Proxy.into());
-        let direct = strict.fetch("http://direct.example/").await;
-        assert_eq!(direct.unwrap_err(), Refusal::PrivateAddress.into());
-        assert_eq!(count.load(Ordering::Relaxed), 0);
-        let through = Fetcher::new(options(true)).unwrap();
-        // The scripted proxy redirects to itself.
-        assert_eq!(
-            through.fetch("http://example.org/").await.unwrap_err(),
-            FetchError::TooManyRedirects
-        );
-        assert!(count.load(Ordering::Relaxed) > 0);
-        assert_eq!(
-            through.fetch("http://127.0.0.1/").await.unwrap_err(),
-            Refusal::PrivateAddress.into()
-        );
-    }
-}
+mod tests;

@@ -15,7 +15,7 @@ use outlast_sources::{
 use serde_json::Value;
 
 use crate::cli::{CheckArgs, Global};
-use crate::config::Config;
+use crate::config::{CitationChecks, Config};
 use crate::error::{CommandResult, DONE, OrUsage as _, refuse};
 use crate::{ui, wire};
 
@@ -25,10 +25,15 @@ const MAX_DOCUMENT: usize = 4 << 20;
 pub(super) async fn run(global: &Global, args: CheckArgs) -> CommandResult {
     let config = super::load_config(global, &[])?;
     super::start_quiet_log(global, &config)?;
+    if config.citations.check == CitationChecks::Never {
+        let hint = "set citations.check (OUTLAST_CHECK_CITATIONS) to on-request";
+        return refuse("citation checks are switched off", hint);
+    }
     let text = read(&args.file)?;
     let fetcher = Fetcher::new(FetchOptions {
         allow_private: config.citations.allow_private,
         through_proxy: config.citations.through_proxy,
+        respect_robots: config.citations.respect_robots,
         proxy: config.proxy.clone(),
         ..FetchOptions::default()
     })?;
@@ -143,4 +148,7 @@ fn show_source(source: &CheckedSource) {
     let status = status.map(|status| format!(" ({status})")).unwrap_or_default();
     let verdict = word(source.verdict);
     ui::text(&format!("{verdict}  [{}] {}{status}", source.n, source.url));
+    if let Some(detail) = &source.detail {
+        ui::text(&format!("  {detail}"));
+    }
 }

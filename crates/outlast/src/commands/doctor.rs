@@ -87,7 +87,8 @@ async fn checks(flags: Flags) -> (Vec<NamedCheck>, Vec<Value>) {
     all.extend(store::owner(config.as_ref()).map(|owner| ("owner", owner)));
     all.extend([("sqlite", local::sqlite()), ("locks", locks)]);
     all.extend(providers.into_iter().map(|provider| ("provider", provider)));
-    all.extend([("clock", clock), ("pdftotext", pdftotext), ("pandoc", pandoc), ("ports", ports)]);
+    all.extend([("clock", clock), ("pdftotext", pdftotext), ("pandoc", pandoc)]);
+    all.extend([("citations", provider::citations(config.as_ref())), ("ports", ports)]);
     all.extend([("clients", clients), ("servers", wrapped), ("tools", tools), ("worker", worker)]);
     (all, servers)
 }

@@ -183,10 +183,14 @@ settings! {
     LIBRARY_CONVERTERS_PANDOC = "library.converters.pandoc", [], Program, "pandoc",
         "program that reads the library's docx, odt, epub and rtf files from standard input";
 
+    CITATIONS_CHECK = "citations.check", ["OUTLAST_CHECK_CITATIONS"], Choice(&["on-request", "never"]), "on-request",
+        "check the citations of reports: only when somebody asks for it, or never";
     CITATIONS_ALLOW_PRIVATE = "citations.allow_private", ["OUTLAST_CITATIONS_ALLOW_PRIVATE"], Boolean, "false",
         "let citation checks fetch from private networks and from any port";
     CITATIONS_THROUGH_PROXY = "citations.through_proxy", ["OUTLAST_CITATIONS_THROUGH_PROXY"], Boolean, "false",
         "let citation checks fetch through `network.proxy`, where the addresses of names cannot be checked";
+    CITATIONS_RESPECT_ROBOTS = "citations.respect_robots", ["OUTLAST_CITATIONS_RESPECT_ROBOTS"], Boolean, "false",
+        "let citation checks fetch no page that the robots.txt of its site disallows";
 
     NETWORK_PROXY = "network.proxy", ["HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy"], Address, "",
         "proxy for other servers and for providers without a proxy setting, for `http` and `https`; never used for this machine (localhost, 127.0.0.0/8, ::1)";

@@ -45,6 +45,14 @@ async fn a_markdown_file_is_checked_and_named_verdicts_fail() {
     let refused = world.run(&["check", file, "--json", "--fail-on", "differs"]).await;
     let check: Value = serde_json::from_str(&refused.stdout).unwrap();
     assert_eq!((refused.code, check["sources"][0]["verdict"].as_str()), (Some(0), Some("refused")));
+    let detail = check["sources"][0]["detail"].as_str().unwrap();
+    assert!(detail.contains("port 80"), "the reason is named: {check}");
+    let shown = world.run(&["check", file]).await;
+    assert!(shown.stdout.contains(detail), "{shown:?}");
+    world.set("OUTLAST_CHECK_CITATIONS", "never");
+    let off = world.run(&["check", file]).await;
+    assert_eq!(off.code, Some(2), "{off:?}");
+    world.set("OUTLAST_CHECK_CITATIONS", "on-request");
     world.set("OUTLAST_CITATIONS_ALLOW_PRIVATE", "true");
     let ran = world.run(&["check", file, "--json"]).await;
     let check: Value = serde_json::from_str(&ran.stdout).unwrap();

@@ -8,7 +8,7 @@ use tokio::time::Instant;
 
 use crate::support::{Ran, World, running, start};
 
-const NAMES: [&str; 14] = [
+const NAMES: [&str; 15] = [
     "configuration",
     "data",
     "store",
@@ -18,6 +18,7 @@ const NAMES: [&str; 14] = [
     "clock",
     "pdftotext",
     "pandoc",
+    "citations",
     "ports",
     "clients",
     "servers",
@@ -244,4 +245,19 @@ async fn a_provider_that_cannot_tell_is_no_failure() {
     let ran = world.run(&["doctor", "--json"]).await;
     assert_found(&report(&ran), "provider", "warn", "whether the key is right");
     assert_found(&report(&ran), "provider", "warn", "check that PERPLEXITY_BASE_URL is right");
+}
+
+/// J4, J5: a proxy and a missing converter limit what a check can read, and the doctor says so.
+#[tokio::test]
+async fn j4_the_doctor_reports_what_limits_citation_checks() {
+    let mut world = World::new().await;
+    world.set("HTTPS_PROXY", "http://127.0.0.1:9");
+    let found = report(&world.run(&["doctor", "--json"]).await);
+    assert_found(&found, "citations", "warn", "OUTLAST_CITATIONS_THROUGH_PROXY");
+    world.set("OUTLAST_CITATIONS_THROUGH_PROXY", "true");
+    let found = report(&world.run(&["doctor", "--json"]).await);
+    assert_found(&found, "citations", "pass", "when you ask");
+    world.set("OUTLAST_CHECK_CITATIONS", "never");
+    let found = report(&world.run(&["doctor", "--json"]).await);
+    assert_found(&found, "citations", "skipped", "switched off");
 }

@@ -11,7 +11,7 @@ use outlast_store::SystemClock;
 use tokio::time::Instant;
 
 use super::check::{CHECK_LIMIT, Check, Verdict};
-use crate::config::{Config, ResearchProvider, VendorName, VendorSettings};
+use crate::config::{CitationChecks, Config, ResearchProvider, VendorName, VendorSettings};
 use crate::ui;
 use crate::wire;
 
@@ -181,6 +181,31 @@ pub(super) fn converters(config: Option<&Config>) -> [Check; 2] {
         check(&converters.pdftotext, "PDFs of a library are left out until poppler-utils is"),
         check(&converters.pandoc, "office files of a library are left out until it is"),
     ]
+}
+
+/// Checks that cited pages can be fetched and read.
+pub(super) fn citations(config: Option<&Config>) -> Check {
+    let Some(config) = config else { return Check::skip_unconfigured() };
+    let citations = &config.citations;
+    if citations.check == CitationChecks::Never {
+        return Check::skip("checks are switched off (citations.check)");
+    }
+    if config.proxy.is_some() && !citations.through_proxy {
+        let line = "behind the proxy no source is fetched, because the addresses of names cannot be checked there";
+        let fix =
+            "OUTLAST_CITATIONS_THROUGH_PROXY=true, if the proxy keeps requests out of your network";
+        return Check::warn(line, fix);
+    }
+    let converters = wire::converters(config).ok();
+    let can_read_pdf = converters.is_some_and(|it| it.locate(&it.pdftotext).is_some());
+    let mut parts = vec!["sources are fetched when you ask for a check".to_owned()];
+    if citations.allow_private {
+        parts.push("private networks too (citations.allow_private)".to_owned());
+    }
+    if !can_read_pdf {
+        parts.push("cited PDFs cannot be read without pdftotext".to_owned());
+    }
+    Check::pass(parts.join("; "))
 }
 
 fn clock(server_time: Option<Timestamp>) -> Check {
