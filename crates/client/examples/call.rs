@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use outlast_client::{CallOptions, Client, ConnectOptions, Program};
+use outlast_client::{CallOptions, Client, ConnectOptions, ProgramToStart};
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -15,7 +15,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     };
     let arguments = serde_json::from_str(&json)?;
     let client =
-        Client::spawn(Program::new(program).args(words), ConnectOptions::default()).await?;
+        Client::spawn(ProgramToStart::new(program).args(words), ConnectOptions::default()).await?;
     eprintln!("it speaks {}", client.protocol().unwrap_or_default());
 
     let options = CallOptions::default()

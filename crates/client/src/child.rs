@@ -24,7 +24,7 @@ const STDERR_LINES: usize = 5;
 
 /// A program to start.
 #[derive(Clone, Debug)]
-pub struct Program {
+pub struct ProgramToStart {
     name: OsString,
     arguments: Vec<OsString>,
     environment: Vec<(OsString, OsString)>,
@@ -43,7 +43,7 @@ pub enum StderrMode {
     Pass,
 }
 
-impl Program {
+impl ProgramToStart {
     /// Creates a program by name or path.
     pub fn new(name: impl AsRef<OsStr>) -> Self {
         Self {
@@ -106,13 +106,15 @@ pub enum ChildEnd {
 /// A running child.
 pub(crate) struct Child {
     process: Mutex<tokio::process::Child>,
-    group: Group,
+    group: ChildGroup,
     tail: Option<StderrTail>,
 }
 
 impl Child {
     /// Starts a program whose standard input and output are the connection.
-    pub(crate) fn start(program: &Program) -> Result<(Self, ChildStdout, ChildStdin), ClientError> {
+    pub(crate) fn start(
+        program: &ProgramToStart,
+    ) -> Result<(Self, ChildStdout, ChildStdin), ClientError> {
         let failed = |source| ClientError::Start {
             program: program.name.to_string_lossy().into_owned(),
             source,
@@ -120,7 +122,7 @@ impl Child {
         let gone = || failed(std::io::ErrorKind::BrokenPipe.into());
         let mut process = command(program).spawn().map_err(failed)?;
         let pid = process.id().and_then(|pid| i32::try_from(pid).ok()).and_then(Pid::from_raw);
-        let group = Group { pid: pid.ok_or_else(gone)?, over: false };
+        let group = ChildGroup { pid: pid.ok_or_else(gone)?, over: false };
         let streams = process.stdout.take().zip(process.stdin.take());
         let (output, input) = streams.ok_or_else(gone)?;
         let tail = process.stderr.take().map(StderrTail::of);
@@ -186,7 +188,7 @@ pub(crate) async fn add_child_details(child: Option<&Child>, error: ClientError)
     }
 }
 
-fn command(program: &Program) -> Command {
+fn command(program: &ProgramToStart) -> Command {
     let mut command = Command::new(&program.name);
     command.args(&program.arguments);
     if program.clear {
@@ -207,19 +209,19 @@ fn command(program: &Program) -> Command {
 }
 
 /// A child's process group. If dropped before the child ended, it is killed.
-struct Group {
+struct ChildGroup {
     pid: Pid,
     over: bool,
 }
 
-impl Group {
+impl ChildGroup {
     fn send(&self, signal: Signal) {
         // This fails only if the group is gone already.
         let _ = kill_process_group(self.pid, signal);
     }
 }
 
-impl Drop for Group {
+impl Drop for ChildGroup {
     fn drop(&mut self) {
         if !self.over {
             self.send(Signal::KILL);

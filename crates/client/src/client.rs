@@ -18,7 +18,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::answer::ToolAnswer;
 use crate::call::{CallTimer, Connection};
-use crate::child::{self, Child, ChildEnd, Program};
+use crate::child::{self, Child, ChildEnd, ProgramToStart};
 use crate::endpoint::Endpoint;
 use crate::error::ClientError;
 use crate::options::{CallOptions, ConnectOptions, Era};
@@ -64,7 +64,7 @@ impl Client {
 
     /// Starts a program and connects to it over its standard input and output.
     pub fn spawn(
-        program: Program,
+        program: ProgramToStart,
         options: ConnectOptions,
     ) -> BoxFuture<'static, Result<Self, ClientError>> {
         Box::pin(async move {

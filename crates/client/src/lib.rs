@@ -42,13 +42,13 @@ mod endpoint;
 mod http;
 
 pub use answer::ToolAnswer;
-pub use child::{ChildEnd, Program, StderrMode};
+pub use child::{ChildEnd, ProgramToStart, StderrMode};
 pub use client::Client;
 pub use endpoint::Endpoint;
 pub use error::{ClientError, GivenUpTask, TaskFate, TimedOut};
 pub use options::{CallOptions, ConnectOptions, Era};
 pub use outlast_http::{ProxyOptions, ProxyScope};
-pub use patience::{Limit, Limits};
+pub use patience::{Limit, RequestLimits};
 pub use pending::DroppedMessages;
 pub use progress::Progress;
 pub use task::{StartedCall, TaskCall};

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::error::ClientError;
-use crate::patience::Limits;
+use crate::patience::RequestLimits;
 use crate::progress::Progress;
 
 /// The time the server has to receive a cancellation.
@@ -18,14 +18,14 @@ type OnProgress = Arc<dyn Fn(&Progress) + Send + Sync>;
 /// By default a call waits forever.
 #[derive(Clone, Default)]
 pub struct CallOptions {
-    limits: Limits,
+    limits: RequestLimits,
     pub(crate) cancel_on_give_up: bool,
     pub(crate) on_progress: Option<OnProgress>,
 }
 
 impl CallOptions {
     /// Creates options with these limits.
-    pub fn with_limits(limits: Limits) -> Self {
+    pub fn with_limits(limits: RequestLimits) -> Self {
         Self { limits, ..Self::default() }
     }
 
@@ -62,7 +62,7 @@ impl CallOptions {
     }
 
     /// Returns the limits, unless one of them is zero.
-    pub(crate) fn limits(&self) -> Result<Limits, ClientError> {
+    pub(crate) fn limits(&self) -> Result<RequestLimits, ClientError> {
         let given = [
             ("timeout", self.limits.timeout),
             ("max_total_timeout", self.limits.max_total_timeout),

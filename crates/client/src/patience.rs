@@ -8,8 +8,8 @@ use std::time::Duration;
 ///
 /// By default a request waits forever, and progress changes nothing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Limits {
-    /// The idle timeout: the maximum time without an answer, or, with [`Limits::reset_timeout_on_progress`],
+pub struct RequestLimits {
+    /// The idle timeout: the maximum time without an answer, or, with [`RequestLimits::reset_timeout_on_progress`],
     /// without progress.
     pub timeout: Option<Duration>,
     /// Restarts the idle timeout with every progress notification.
@@ -56,7 +56,7 @@ pub(crate) enum ProgressNote {
 /// The state of one request's limits.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Patience {
-    pub(crate) limits: Limits,
+    pub(crate) limits: RequestLimits,
     /// The start of the idle timeout.
     idle_since: Duration,
     /// The number of progress notifications that arrived in time.
@@ -68,7 +68,7 @@ pub(crate) struct Patience {
 
 impl Patience {
     /// Starts to wait.
-    pub(crate) fn new(limits: Limits) -> Self {
+    pub(crate) fn new(limits: RequestLimits) -> Self {
         Self { limits, ..Self::default() }
     }
 

@@ -10,7 +10,7 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::patience::{Limits, Patience, PatienceVerdict, ProgressNote};
+use crate::patience::{Patience, PatienceVerdict, ProgressNote, RequestLimits};
 use crate::progress::Progress;
 
 /// The maximum number of progress notifications queued for a slow callback; the oldest are dropped first.
@@ -101,7 +101,7 @@ struct WaitState {
 }
 
 impl WaitingCall {
-    pub(crate) fn new(limits: Limits) -> Arc<Self> {
+    pub(crate) fn new(limits: RequestLimits) -> Arc<Self> {
         let state = WaitState { patience: Patience::new(limits), unread: VecDeque::new() };
         Arc::new(Self { began: Instant::now(), state: Mutex::new(state), woken: Notify::new() })
     }

@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use outlast_core::{OwnerId, Profile, SpendLimits};
-use outlast_engine::{Engine, Options, Providers, Shutdown, Takes, Until, Worker};
+use outlast_engine::{Engine, LeaveTime, Options, Providers, Shutdown, Worker, WorkerRole};
 use outlast_server::{
     Callers, Face, Hosts, HttpOptions, Origins, PageOptions, PageView, Rates, Room, Routes, Server,
     serve_handler,
@@ -43,7 +43,8 @@ async fn main() -> anyhow::Result<()> {
     let providers = Providers::from([(profile.clone(), Arc::new(Work::new(&asking)) as Arc<_>)]);
     let (engine, follower) =
         Engine::new(store.clone(), providers, Options::default(), stop.clone()).await?;
-    let worker = tokio::spawn(Worker::new(&engine, Takes::HeldCallsOnly).run(Until::Asked));
+    let worker =
+        tokio::spawn(Worker::new(&engine, WorkerRole::HeldCallsOnly).run(LeaveTime::Asked));
 
     let listener = TcpListener::bind("127.0.0.1:0").await.context("listen")?;
     let address = listener.local_addr()?;

@@ -17,7 +17,7 @@ use outlast_core::{
 
 use crate::lease_renewer::RenewedLease;
 use crate::shared::Shared;
-use limits::Limits;
+use limits::AttemptLimits;
 use notes::Notes;
 
 /// The state in which an attempt finds its job.
@@ -128,7 +128,7 @@ impl Attempt<'_> {
         tracing::info!(job.id = %self.job.id, remote.id = remote.short_id(), "remote run begun");
         match self.record(Checkpoint::Running(remote.clone())).await {
             Ok(()) => {
-                let limits = Limits::new(&self.job, limits::Start::Fresh, self.shared);
+                let limits = AttemptLimits::new(&self.job, limits::Start::Fresh, self.shared);
                 self.follow(run, limits).await
             }
             Err(LeaseLost) => {
@@ -144,7 +144,7 @@ impl Attempt<'_> {
         semantics: RecoverySemantics,
     ) -> Result<End, LeaseLost> {
         tracing::info!(job.id = %self.job.id, remote.id = remote.short_id(), "remote run resumed");
-        let limits = Limits::new(&self.job, limits::Start::Resumed, self.shared);
+        let limits = AttemptLimits::new(&self.job, limits::Start::Resumed, self.shared);
         let request = self.shared.capped_request(&self.job);
         // Unlike a begin it buys nothing, so a worker that is shutting down does not wait for it.
         let resumed = tokio::select! {
@@ -167,7 +167,7 @@ impl Attempt<'_> {
     async fn follow(
         &mut self,
         mut run: Box<dyn Run>,
-        mut limits: Limits,
+        mut limits: AttemptLimits,
     ) -> Result<End, LeaseLost> {
         let mut notes = Notes::new();
         loop {

@@ -21,7 +21,7 @@ pub struct Engine {
 
 /// The result of a start.
 #[derive(Clone, Debug)]
-pub struct Started {
+pub struct StartOutcome {
     /// The job, created or found.
     pub job: Job,
     /// True if the caller's key already named the job.
@@ -32,7 +32,7 @@ pub struct Started {
 
 impl Engine {
     /// Makes a job durable and notifies a worker at once. Never waits for a provider.
-    pub async fn start(&self, job: NewJob, key: Option<Key>) -> Result<Started, StoreError> {
+    pub async fn start(&self, job: NewJob, key: Option<Key>) -> Result<StartOutcome, StoreError> {
         self.insert(job, key, None, None).await
     }
 
@@ -42,7 +42,7 @@ impl Engine {
         key: Option<Key>,
         resumed_run: Option<RemoteRun>,
         initial_worker: Option<InitialWorker>,
-    ) -> Result<Started, StoreError> {
+    ) -> Result<StartOutcome, StoreError> {
         let Options { max_unfinished, max_bytes, dispatch, observers, .. } = &self.shared.options;
         let reservation = self.shared.reservation(&job);
         let insert = Insert {
@@ -59,10 +59,10 @@ impl Engine {
             Inserted::New(job) => {
                 log_job(&job, "Job enqueued");
                 self.shared.warn_of_cost(&job);
-                Started { job, existed: false, replay: None }
+                StartOutcome { job, existed: false, replay: None }
             }
             Inserted::Existing { job, key } => {
-                Started { replay: rules::replay(&key, &job), job, existed: true }
+                StartOutcome { replay: rules::replay(&key, &job), job, existed: true }
             }
         })
     }

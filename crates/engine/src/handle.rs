@@ -15,11 +15,11 @@ use thiserror::Error;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
-use crate::engine::{Engine, Started};
+use crate::engine::{Engine, StartOutcome};
 use crate::options::{Options, Providers};
-use crate::shared::{Expected, Shared};
+use crate::shared::{RequestForecast, Shared};
 use crate::shutdown::Shutdown;
-use crate::wakeups::{Taken, Wakeups, Watcher};
+use crate::wakeups::{HeldStart, Wakeups, Watcher};
 use crate::{follower, idle, leaving, remote_stops};
 
 /// The maximum delay with which a process without a worker notices that another process has crashed.
@@ -93,7 +93,7 @@ impl Engine {
         failed: &Job,
         job: NewJob,
         key: Option<Key>,
-    ) -> Result<Started, StoreError> {
+    ) -> Result<StartOutcome, StoreError> {
         self.insert(job, key, failed.run_left().cloned(), None).await
     }
 }
@@ -143,7 +143,7 @@ impl Engine {
     }
 
     /// Returns what is known of a request before it is made.
-    pub fn expects(&self, profile: &Profile, request: &Request) -> Expected {
+    pub fn expects(&self, profile: &Profile, request: &Request) -> RequestForecast {
         self.shared.expects(profile, request)
     }
 
@@ -272,7 +272,7 @@ impl JobWatch {
 impl Engine {
     /// Starts a held call, or attaches to the same call made before: while its job is unfinished, and for a while
     /// after its end.
-    pub async fn start_held(&self, job: NewJob, key: Key) -> Result<Started, StoreError> {
+    pub async fn start_held(&self, job: NewJob, key: Key) -> Result<StartOutcome, StoreError> {
         let carrier = self.carrier(&job);
         let started = match carrier {
             Some(carrier) => {
@@ -323,13 +323,13 @@ impl Engine {
         job: NewJob,
         key: Key,
         carrier: InitialWorker,
-    ) -> Result<Started, StoreError> {
+    ) -> Result<StartOutcome, StoreError> {
         let (worker, since) = (carrier.worker.clone(), Instant::now());
         let started = self.insert(job, Some(key), None, Some(carrier)).await?;
         if !started.existed && started.job.state.kind() == StateKind::Running {
             let job = started.job.clone();
             let lease = Lease { job: job.id, worker, fence: job.fence };
-            let taken = Taken { claimed: Claimed { job, lease }, since };
+            let taken = HeldStart { claimed: Claimed { job, lease }, since };
             if let Err(lease) = self.shared.wakeups.hand_over(taken) {
                 // The worker has shut down.
                 leaving::release_unsent(&self.shared, &lease).await;

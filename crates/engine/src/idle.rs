@@ -22,7 +22,7 @@ const LOOK_AT_STORE: Duration = Duration::from_secs(60);
 
 /// The time when a worker leaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Until {
+pub enum LeaveTime {
     /// It leaves when it is asked to.
     Asked,
     /// It leaves when it has had nothing to do for this long, when it is asked to, or when the store cannot be read
@@ -32,21 +32,21 @@ pub enum Until {
 
 /// The time since which a worker has had nothing to do.
 pub(crate) struct Idleness {
-    until: Until,
+    until: LeaveTime,
     since: Option<Instant>,
     /// The time since which it has had no attempts and every claim has failed.
     refused_since: Option<Instant>,
 }
 
 impl Idleness {
-    pub(crate) fn new(until: Until) -> Self {
+    pub(crate) fn new(until: LeaveTime) -> Self {
         Self { until, since: None, refused_since: None }
     }
 
     /// Decides about a worker whose claim failed: without attempts it leaves after some minutes. A store may be
     /// readable and still refuse every claim for good.
     pub(crate) fn without_claims(&mut self, has_tries: bool) -> ControlFlow<()> {
-        if self.until == Until::Asked || has_tries {
+        if self.until == LeaveTime::Asked || has_tries {
             self.refused_since = None;
         } else if self.refused_since.get_or_insert_with(Instant::now).elapsed() >= GIVES_UP {
             return ControlFlow::Break(());
@@ -62,7 +62,7 @@ impl Idleness {
         has_tries: bool,
     ) -> ControlFlow<(), Option<Duration>> {
         self.refused_since = None;
-        let Until::IdleFor(limit) = self.until else { return ControlFlow::Continue(None) };
+        let LeaveTime::IdleFor(limit) = self.until else { return ControlFlow::Continue(None) };
         if has_tries {
             self.since = None;
             return ControlFlow::Continue(None);

@@ -35,13 +35,13 @@ pub(crate) async fn run(shared: &Shared, signals: &WorkerSignals) {
     let mut refusals = Refusals::new();
     loop {
         match stop_owed(shared, &mut refusals).await {
-            Ok(Left::Nothing) => {
+            Ok(UnfinishedStops::Nothing) => {
                 wait = FIRST_WAIT;
                 refusals.clear();
                 signals.cancels.notified().await;
                 continue;
             }
-            Ok(Left::Something) => {}
+            Ok(UnfinishedStops::Something) => {}
             Err(error) => {
                 tracing::warn!(%error, "failed to read or record pending stops; will try again")
             }
@@ -93,28 +93,31 @@ pub(crate) async fn settle_stop(shared: &Shared, job: Job) -> Result<Job, StoreE
 }
 
 /// The work that a round left undone.
-enum Left {
+enum UnfinishedStops {
     Nothing,
     Something,
 }
 
-async fn stop_owed(shared: &Shared, refusals: &mut Refusals) -> Result<Left, StoreError> {
-    let mut left = Left::Nothing;
+async fn stop_owed(
+    shared: &Shared,
+    refusals: &mut Refusals,
+) -> Result<UnfinishedStops, StoreError> {
+    let mut left = UnfinishedStops::Nothing;
     // A run can be stopped only with the key that it was begun with, so each profile asks for its own.
     for (profile, provider) in &shared.providers {
         let owed = shared.store.pending_stops(std::slice::from_ref(profile), ROUND).await?;
         if owed.len() == ROUND {
-            left = Left::Something;
+            left = UnfinishedStops::Something;
         }
         // Concurrently: a provider call that hangs must not delay the others.
         let stops = owed.iter().map(|(id, run)| ask_to_stop(&**provider, id, run));
         for ((id, _), outcome) in owed.iter().zip(join_all(stops).await) {
             match outcome {
                 Some(StopOutcome::StillRunning) if is_worth_another_try(refusals, id) => {
-                    left = Left::Something;
+                    left = UnfinishedStops::Something;
                 }
                 Some(outcome) => record(shared, id, outcome).await?,
-                None => left = Left::Something,
+                None => left = UnfinishedStops::Something,
             }
         }
     }

@@ -21,7 +21,7 @@ pub(crate) struct Shared {
 
 /// The facts known about a request before it is made.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Expected {
+pub struct RequestForecast {
     /// The model that will answer it.
     pub model: Option<String>,
     /// Its usual cost.
@@ -31,7 +31,7 @@ pub struct Expected {
 }
 
 impl Shared {
-    pub(crate) fn expects(&self, profile: &Profile, request: &Request) -> Expected {
+    pub(crate) fn expects(&self, profile: &Profile, request: &Request) -> RequestForecast {
         let provider = self.providers.get(profile);
         let is_capped = provider.is_some_and(|provider| provider.default_cap(request).is_some());
         let cost = provider.map_or(Cost::Unknown, |provider| provider.typical_cost(request));
@@ -44,7 +44,7 @@ impl Shared {
             }
             (cost, _) => cost,
         };
-        Expected {
+        RequestForecast {
             budget_note: budget.filter(|_| !is_capped && !is_free).map(|budget| {
                 format!("A run usually costs less than its budget of {budget}, but it cannot be stopped there: this provider has no limit for a run.")
             }),

@@ -16,7 +16,7 @@ use tokio::time::Instant;
 /// The waiting callers and the workers of one process.
 #[derive(Default)]
 pub(crate) struct Wakeups {
-    waiting: Mutex<Waiting>,
+    waiting: Mutex<WaitingCallers>,
     /// Notified when a caller registers, so that the follower looks more often, or at all.
     interest: Notify,
     /// Notified when the follower should look at once.
@@ -37,7 +37,7 @@ pub struct PollLimits {
 
 /// The callers that wait.
 #[derive(Default)]
-struct Waiting {
+struct WaitingCallers {
     jobs: HashMap<JobId, JobWaiters>,
     watchers: usize,
     /// The number of them that wait on behalf of each owner.
@@ -47,7 +47,7 @@ struct Waiting {
 /// The callers that wait for one job.
 #[derive(Default)]
 struct JobWaiters {
-    sender: watch::Sender<Seen>,
+    sender: watch::Sender<ReceivedNews>,
     /// Counted here, under the lock: if two leave at the same time, one must see that it is the last.
     watchers: usize,
     end: Arc<OnceCell<Job>>,
@@ -57,7 +57,7 @@ struct JobWaiters {
 
 /// The news that a waiter has received.
 #[derive(Clone, Copy, Debug, Default)]
-struct Seen {
+struct ReceivedNews {
     ended: bool,
     /// True if this process no longer runs the job, and has not ended it.
     given_up: bool,
@@ -98,13 +98,13 @@ pub(crate) struct ToCarry {
     /// Jobs to be claimed by id.
     pub(crate) named: Vec<JobId>,
     /// Jobs that the worker holds already.
-    taken: Vec<Taken>,
+    taken: Vec<HeldStart>,
     /// True if the worker accepts no more jobs.
     is_leaving: bool,
 }
 
 /// A held call that this process's worker has held since its creation, about to be sent.
-pub(crate) struct Taken {
+pub(crate) struct HeldStart {
     pub(crate) claimed: Claimed,
     /// The start of the lease.
     pub(crate) since: Instant,
@@ -225,7 +225,7 @@ impl Wakeups {
     }
 
     /// Gives a job to the worker that holds it. Returns its lease if that worker has shut down.
-    pub(crate) fn hand_over(&self, taken: Taken) -> Result<(), Lease> {
+    pub(crate) fn hand_over(&self, taken: HeldStart) -> Result<(), Lease> {
         let workers = lock(&self.workers);
         let worker = workers.iter().find(|(worker, _)| *worker == taken.claimed.lease.worker);
         match worker.map(|(_, signals)| (signals, lock(&signals.to_carry))) {
@@ -253,12 +253,12 @@ impl Wakeups {
 
 impl WorkerSignals {
     /// Returns the jobs that were handed over since the last call.
-    pub(crate) fn take_handed_over(&self) -> Vec<Taken> {
+    pub(crate) fn take_handed_over(&self) -> Vec<HeldStart> {
         std::mem::take(&mut lock(&self.to_carry).taken)
     }
 
     /// Stops the handover of jobs, and returns those that were handed over.
-    pub(crate) fn leave(&self) -> Vec<Taken> {
+    pub(crate) fn leave(&self) -> Vec<HeldStart> {
         lock(&self.to_carry).is_leaving = true;
         self.take_handed_over()
     }
@@ -329,7 +329,7 @@ pub(crate) struct Watcher {
     wakeups: Arc<Wakeups>,
     scope: Scope,
     id: JobId,
-    receiver: watch::Receiver<Seen>,
+    receiver: watch::Receiver<ReceivedNews>,
     /// The job as it ended: read by the first caller that wakes, for all that wait.
     pub(crate) end: Arc<OnceCell<Job>>,
     /// True if this process has run the job since its creation. Then the job has not ended, or its end was reported

@@ -14,11 +14,11 @@ use tokio_util::sync::CancellationToken;
 use crate::attempt::Start;
 use crate::engine::Engine;
 use crate::held_calls::HeldCalls;
-use crate::idle::{self, Idleness, Until};
+use crate::idle::{self, Idleness, LeaveTime};
 use crate::lease_renewer::LeaseRenewer;
 use crate::rescuer::{ClockTrust, Leases};
 use crate::shared::Shared;
-use crate::wakeups::{Taken, WorkerSignals};
+use crate::wakeups::{HeldStart, WorkerSignals};
 use crate::{attempt, leaving, notices, remote_stops, rescuer, sweeper};
 
 /// The wait after a failed claim, before the next.
@@ -30,7 +30,7 @@ const MAX_CLAIMS_AT_ONCE: usize = 32;
 
 /// The jobs that a worker runs in addition to its process's held calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Takes {
+pub enum WorkerRole {
     /// Jobs from the queue, at most as many at a time as the engine's options allow.
     TheQueue,
     /// No other jobs.
@@ -42,7 +42,7 @@ pub struct Worker {
     shared: Arc<Shared>,
     id: WorkerId,
     profiles: Vec<Profile>,
-    takes: Takes,
+    takes: WorkerRole,
     renewer: Arc<LeaseRenewer>,
     is_current: Box<dyn Fn() -> bool + Send + Sync>,
 }
@@ -57,7 +57,7 @@ enum Claims {
 
 impl Worker {
     /// Creates a worker over the engine's store and providers, with a fresh id.
-    pub fn new(engine: &Engine, takes: Takes) -> Self {
+    pub fn new(engine: &Engine, takes: WorkerRole) -> Self {
         let shared = Arc::clone(&engine.shared);
         let profiles = shared.providers.keys().cloned().collect();
         let id = WorkerId::new(uuid::Uuid::new_v4().simple().to_string());
@@ -74,8 +74,8 @@ impl Worker {
     }
 
     /// Works until the engine's [`crate::Shutdown`] is asked, or sooner; returns when no attempt is under way. Fails
-    /// only under [`Until::IdleFor`], with the store's last error.
-    pub async fn run(self, until: Until) -> Result<(), StoreError> {
+    /// only under [`LeaveTime::IdleFor`], with the store's last error.
+    pub async fn run(self, until: LeaveTime) -> Result<(), StoreError> {
         let signals = self.shared.wakeups.register_worker(self.id.clone());
         let leaving = CancellationToken::new();
         let working = async {
@@ -88,7 +88,7 @@ impl Worker {
     }
 
     /// Works on jobs and performs the other tasks of a worker, until it shuts down.
-    async fn work(&self, until: Until, signals: &WorkerSignals) -> Result<(), StoreError> {
+    async fn work(&self, until: LeaveTime, signals: &WorkerSignals) -> Result<(), StoreError> {
         let (mut queued, mut held) = (JoinSet::new(), HeldCalls::new());
         let worked = tokio::select! {
             () = self.claim_and_spawn(until, signals, &mut queued, &mut held) => Ok(()),
@@ -98,7 +98,7 @@ impl Worker {
             () = sweeper::run(&self.shared, signals) => Ok(()),
             () = rescuer::look_for_lost_jobs(&self.shared) => Ok(()),
             () = leaving::is_delayed(&self.shared) => Ok(()),
-            error = idle::store_is_gone(&self.shared), if until != Until::Asked => Err(error),
+            error = idle::store_is_gone(&self.shared), if until != LeaveTime::Asked => Err(error),
         };
         leaving::leave(&self.shared, &self.id, signals, [&mut queued, &mut held.tries]).await;
         worked
@@ -107,7 +107,7 @@ impl Worker {
     /// Fills free slots with jobs until asked to stop.
     async fn claim_and_spawn(
         &self,
-        until: Until,
+        until: LeaveTime,
         signals: &WorkerSignals,
         queued: &mut JoinSet<()>,
         held: &mut HeldCalls,
@@ -119,7 +119,7 @@ impl Worker {
         let (mut at_once, mut idleness, mut has_failed) = (1, Idleness::new(until), false);
         while !self.shared.stop.is_asked() {
             let (id, profiles) = (&self.id, &self.profiles);
-            for Taken { claimed, since } in signals.take_handed_over() {
+            for HeldStart { claimed, since } in signals.take_handed_over() {
                 self.spawn(claimed, since, Start::AboutToSend, &mut held.tries);
             }
             let taken = Instant::now();
@@ -139,10 +139,10 @@ impl Worker {
                 return;
             }
             let room = match self.takes {
-                Takes::TheQueue if is_current && !is_draining => {
+                WorkerRole::TheQueue if is_current && !is_draining => {
                     self.shared.options.concurrency.saturating_sub(queued.len())
                 }
-                Takes::TheQueue | Takes::HeldCallsOnly => 0,
+                WorkerRole::TheQueue | WorkerRole::HeldCallsOnly => 0,
             };
             let claimed = self.claim(room.min(at_once), queued).await;
             has_failed = has_failed && claimed.is_err();

@@ -13,7 +13,7 @@ const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 const SHORT_LINE: usize = 4096;
 
 /// The kind of a line.
-enum Field {
+enum LineKind {
     Data,
     Event,
     Id,
@@ -135,18 +135,18 @@ impl SseDecoder {
         let value = &line[value..];
         let text = || String::from_utf8_lossy(value).into_owned();
         match name {
-            Field::Data => match &mut self.data {
+            LineKind::Data => match &mut self.data {
                 None => self.data = Some(value.to_vec()),
                 Some(data) => {
                     data.push(b'\n');
                     data.extend_from_slice(value);
                 }
             },
-            Field::Event => self.event.event = Some(text()),
-            Field::Id => self.event.id = Some(text()),
-            Field::Retry => self.event.retry = text().parse().ok(),
-            Field::End => self.end_event(),
-            Field::Other => {}
+            LineKind::Event => self.event.event = Some(text()),
+            LineKind::Id => self.event.id = Some(text()),
+            LineKind::Retry => self.event.retry = text().parse().ok(),
+            LineKind::End => self.end_event(),
+            LineKind::Other => {}
         }
     }
 
@@ -154,7 +154,7 @@ impl SseDecoder {
     fn end_gathered_line(&mut self) {
         let mut line = std::mem::take(&mut self.line);
         match self.field(&line) {
-            (Field::Data, value) if self.data.is_none() => {
+            (LineKind::Data, value) if self.data.is_none() => {
                 line.drain(..value);
                 self.data = Some(std::mem::take(&mut line));
             }
@@ -165,19 +165,19 @@ impl SseDecoder {
     }
 
     /// Returns the field of a line and the offset of its value.
-    fn field(&self, line: &[u8]) -> (Field, usize) {
+    fn field(&self, line: &[u8]) -> (LineKind, usize) {
         let mark = if self.first_line && line.starts_with(BYTE_ORDER_MARK) { 3 } else { 0 };
         let rest = &line[mark..];
         let colon = memchr::memchr(b':', rest).unwrap_or(rest.len());
         let space = rest.get(colon + 1) == Some(&b' ');
         let value = (mark + colon + 1 + usize::from(space)).min(line.len());
         let name = match &rest[..colon] {
-            _ if rest.is_empty() => Field::End,
-            b"data" => Field::Data,
-            b"event" => Field::Event,
-            b"id" => Field::Id,
-            b"retry" => Field::Retry,
-            _ => Field::Other,
+            _ if rest.is_empty() => LineKind::End,
+            b"data" => LineKind::Data,
+            b"event" => LineKind::Event,
+            b"id" => LineKind::Id,
+            b"retry" => LineKind::Retry,
+            _ => LineKind::Other,
         };
         (name, value)
     }

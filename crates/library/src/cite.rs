@@ -5,7 +5,7 @@
 use outlast_core::Source;
 
 use super::document::{HEADING_SEPARATOR, Unit};
-use super::select::Block;
+use super::select::CitedPassages;
 
 /// The sources of a report, in the order of their first citation.
 #[derive(Debug, Default)]
@@ -17,12 +17,12 @@ pub(super) struct Citations {
 
 impl Citations {
     /// Returns the number of a block in the form that a report uses.
-    pub(super) fn cite(&mut self, block: &Block) -> String {
+    pub(super) fn cite(&mut self, block: &CitedPassages) -> String {
         format!("[{}]", self.source(block).number)
     }
 
     /// Returns the source under which a block is cited.
-    pub(super) fn source(&mut self, block: &Block) -> &mut Source {
+    pub(super) fn source(&mut self, block: &CitedPassages) -> &mut Source {
         let line = block.line;
         let (within, place) = match block.best.unit {
             Unit::Line => (block.best.block, format!("{}:{line}", block.best.name)),
@@ -45,7 +45,7 @@ impl Citations {
 }
 
 /// The file's title and the headings above the block.
-pub(super) fn title(block: &Block) -> String {
+pub(super) fn title(block: &CitedPassages) -> String {
     let file = block.best.title.as_deref().unwrap_or(&block.best.name);
     if block.best.headings.is_empty() {
         file.to_owned()

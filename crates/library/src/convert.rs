@@ -13,11 +13,11 @@ use std::process::Command;
 use std::sync::Arc;
 use std::time::{Duration, UNIX_EPOCH};
 
-use self::child::{Ended, run_child};
+use self::child::{ConversionEnd, run_child};
 use super::clean;
-use super::reporter::{Reporter, Stopped};
+use super::reporter::{Interrupted, Reporter};
 use super::skip::Skip;
-use super::walk::Format;
+use super::walk::FileFormat;
 
 /// The converters that a library may run, and their limits.
 #[derive(Clone, Debug)]
@@ -70,11 +70,11 @@ const CANNOT_START: i32 = 126;
 /// The converters that are installed, looked up once per question.
 pub(super) struct InstalledConverters<'a> {
     converters: &'a Converters,
-    pdftotext: Option<Program>,
-    pandoc: Option<Program>,
+    pdftotext: Option<ConverterProgram>,
+    pandoc: Option<ConverterProgram>,
 }
 
-struct Program {
+struct ConverterProgram {
     file: PathBuf,
     /// Identifies the version: a program with another path, size or date is another version.
     stamp: String,
@@ -92,8 +92,8 @@ pub(super) enum ConvertError {
     Stopped,
 }
 
-impl From<Stopped> for ConvertError {
-    fn from(_: Stopped) -> Self {
+impl From<Interrupted> for ConvertError {
+    fn from(_: Interrupted) -> Self {
         Self::Stopped
     }
 }
@@ -101,7 +101,7 @@ impl From<Stopped> for ConvertError {
 impl Converters {
     /// Looks up the programs.
     pub(super) fn find_installed(&self) -> InstalledConverters<'_> {
-        let found = |program: &Path| Program::new(self.locate(program)?);
+        let found = |program: &Path| ConverterProgram::new(self.locate(program)?);
         InstalledConverters {
             converters: self,
             pdftotext: found(&self.pdftotext),
@@ -134,10 +134,10 @@ impl Converters {
 impl InstalledConverters<'_> {
     /// Returns the version of the converter for this format, or `None` if the format needs no converter or has
     /// none.
-    pub(super) fn stamp(&self, format: Format) -> Option<&str> {
+    pub(super) fn stamp(&self, format: FileFormat) -> Option<&str> {
         let program = match format {
-            Format::Pdf => self.pdftotext.as_ref(),
-            Format::Office(_) => self.pandoc.as_ref(),
+            FileFormat::Pdf => self.pdftotext.as_ref(),
+            FileFormat::Office(_) => self.pandoc.as_ref(),
             _ => None,
         };
         program.map(|program| program.stamp.as_str())
@@ -185,11 +185,11 @@ impl InstalledConverters<'_> {
     /// to another file by now.
     fn run<'a>(
         &self,
-        program: &Program,
+        program: &ConverterProgram,
         arguments: impl Iterator<Item = &'a OsStr>,
         file: File,
         reporter: &Reporter,
-    ) -> Result<Ended, ConvertError> {
+    ) -> Result<ConversionEnd, ConvertError> {
         let Converters { launcher, limits, search_path, .. } = self.converters;
         let mut command = match launcher.split_first() {
             Some((launcher, first)) => {
@@ -214,7 +214,7 @@ impl InstalledConverters<'_> {
     }
 }
 
-impl Program {
+impl ConverterProgram {
     fn new(file: PathBuf) -> Option<Self> {
         let metadata = file.metadata().ok()?;
         let modified = metadata.modified().ok()?.duration_since(UNIX_EPOCH).ok()?;

@@ -6,7 +6,7 @@ use super::tags::{is_inline, name_of};
 
 /// Parses a page.
 pub(super) fn parse(page: &str) -> Document {
-    let mut reader = Reader::default();
+    let mut reader = HtmlReader::default();
     let mut rest = page;
     while !rest.is_empty() {
         let at = rest.find('<').unwrap_or(rest.len());
@@ -27,7 +27,7 @@ const HIDDEN: &[&str] =
     &["script", "style", "template", "noscript", "svg", "nav", "iframe", "select", "button"];
 
 #[derive(Default)]
-struct Reader {
+struct HtmlReader {
     builder: Builder,
     text: String,
     /// The line on which the text began.
@@ -52,7 +52,7 @@ enum Open {
     Cell,
 }
 
-impl Reader {
+impl HtmlReader {
     fn text(&mut self, raw: &str) {
         if self.text.trim().is_empty() {
             let blank = raw.len() - raw.trim_start().len();

@@ -19,7 +19,7 @@ pub(super) fn parse(text: &str) -> Document {
         | Options::ENABLE_YAML_STYLE_METADATA_BLOCKS
         | Options::ENABLE_PLUSES_DELIMITED_METADATA_BLOCKS;
     let starts = text.match_indices('\n').map(|(at, _)| at + 1);
-    let mut reader = Reader {
+    let mut reader = MarkdownReader {
         text,
         line_starts: std::iter::once(0).chain(starts).collect(),
         builder: Builder::default(),
@@ -41,7 +41,7 @@ pub(super) fn parse(text: &str) -> Document {
     reader.builder.finish()
 }
 
-struct Reader<'a> {
+struct MarkdownReader<'a> {
     text: &'a str,
     line_starts: Vec<usize>,
     builder: Builder,
@@ -53,7 +53,7 @@ struct Reader<'a> {
     item: Option<usize>,
 }
 
-impl Reader<'_> {
+impl MarkdownReader<'_> {
     fn start(&mut self, tag: Tag<'_>, range: Range<usize>, events: &mut OffsetIter<'_>) {
         match tag {
             // The first paragraph of an item is its text.

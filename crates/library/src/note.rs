@@ -3,13 +3,13 @@
 use outlast_core::LIBRARY_NOTE;
 
 use super::query::Query;
-use super::rank::Ranked;
+use super::rank::Ranking;
 use super::refresh::group_digits;
 use super::skip::LeftOut;
 
 /// The searched files and passages, for the closing note.
 #[derive(Debug, Default)]
-pub(super) struct Searched {
+pub(super) struct SearchScope {
     pub(super) folders: usize,
     pub(super) files: usize,
     pub(super) passages: usize,
@@ -21,8 +21,8 @@ pub(super) struct Searched {
 pub(super) fn write_nothing_found(
     page: &mut Vec<String>,
     query: &Query,
-    ranked: &Ranked,
-    searched: &Searched,
+    ranked: &Ranking,
+    searched: &SearchScope,
 ) {
     let asked = !query.terms.is_empty();
     page.push(if searched.files == 0 {
@@ -44,7 +44,7 @@ pub(super) fn write_nothing_found(
 }
 
 /// Describes what was searched and what was left out.
-fn scope(searched: &Searched) -> String {
+fn scope(searched: &SearchScope) -> String {
     let plural = |count: usize, one: &str, many: &str| {
         format!("{} {}", group_digits(count), if count == 1 { one } else { many })
     };
@@ -71,7 +71,7 @@ pub(super) const UNSURE: &str =
     "No passage has all of the question; those that follow come closest.";
 
 /// Returns the sentence that precedes loosely related passages.
-pub(super) fn loose(ranked: &Ranked) -> String {
+pub(super) fn loose(ranked: &Ranking) -> String {
     format!(
         "The library says little about this.{} What follows is only loosely related.",
         describe_missing_words(ranked)
@@ -79,12 +79,12 @@ pub(super) fn loose(ranked: &Ranked) -> String {
 }
 
 /// Returns the note at the end of a report that describes its sources.
-pub(super) fn note(ranked: &Ranked, searched: &Searched) -> String {
+pub(super) fn note(ranked: &Ranking, searched: &SearchScope) -> String {
     format!("{LIBRARY_NOTE} {}{}*", scope(searched), describe_missing_words(ranked))
 }
 
 /// Lists the words of the question that occur nowhere.
-fn describe_missing_words(ranked: &Ranked) -> String {
+fn describe_missing_words(ranked: &Ranking) -> String {
     let missing: Vec<_> = ranked.missing.iter().take(8).map(|word| format!("\"{word}\"")).collect();
     if missing.is_empty() {
         return String::new();

@@ -9,7 +9,7 @@ use std::path::{Component, Path};
 
 use rustix::fs::{CWD, Mode, OFlags, openat};
 
-use super::walk::Format;
+use super::walk::FileFormat;
 
 /// Opens a folder of the library. Its path contains no links.
 pub(super) fn open_folder(path: &Path) -> io::Result<OwnedFd> {
@@ -17,7 +17,7 @@ pub(super) fn open_folder(path: &Path) -> io::Result<OwnedFd> {
 }
 
 /// Opens a regular file below a folder for reading. Fails if the file exceeds the size limit of its format.
-pub(super) fn open_file(folder: &OwnedFd, relative: &Path, format: Format) -> io::Result<File> {
+pub(super) fn open_file(folder: &OwnedFd, relative: &Path, format: FileFormat) -> io::Result<File> {
     let mut directory = None;
     let mut components = relative.components().peekable();
     while let Some(Component::Normal(name)) = components.next() {
@@ -68,7 +68,7 @@ mod tests {
         )
         .unwrap();
         let folder = open_folder(&books).unwrap();
-        let opens = |path: &str| open_file(&folder, Path::new(path), Format::Plain).is_ok();
+        let opens = |path: &str| open_file(&folder, Path::new(path), FileFormat::Plain).is_ok();
         for path in ["plum.md", "trees/plum.md"] {
             assert!(opens(path), "{path}");
         }

@@ -8,7 +8,7 @@ use std::collections::{HashMap, HashSet};
 use super::document::PassageKind;
 use super::index::{Index, PassageMatch, StoredPassage};
 use super::query::{Query, Term, quote};
-use super::reporter::{Reporter, Stopped};
+use super::reporter::{Interrupted, Reporter};
 use super::{refresh::SearchError, sentences, words};
 
 /// The number of passages that are examined closely.
@@ -36,7 +36,7 @@ const PART: f64 = 0.4;
 
 /// The hits, best first.
 #[derive(Debug, Default)]
-pub(super) struct Ranked {
+pub(super) struct Ranking {
     pub(super) hits: Vec<Hit>,
     pub(super) weights: Weights,
     /// Words of the question that occur nowhere in the library.
@@ -112,11 +112,11 @@ impl Weights {
     }
 
     /// Examines a heading.
-    fn heading(&self, text: &str) -> Heading {
+    fn heading(&self, text: &str) -> RankedHeading {
         let all = tokens(text);
         let found = self.score_terms(&all);
         let fit = self.heading_fit(&all, &found);
-        Heading { found, fit }
+        RankedHeading { found, fit }
     }
 
     /// Scores how well a heading fits the question: by the share of the question that it covers, and by the share of the
@@ -143,7 +143,7 @@ impl Weights {
 
     /// Scores how well the best sentence of a text answers the question, alone and with the words of its heading: by the
     /// share it covers, more for the word order of the question, less for a long sentence.
-    fn best_sentence(&self, text: &str, heading: &Heading) -> f64 {
+    fn best_sentence(&self, text: &str, heading: &RankedHeading) -> f64 {
         let fit = |sentence: &str| {
             let all = tokens(sentence);
             let pairs = all.windows(2).filter(
@@ -172,7 +172,7 @@ impl Weights {
 }
 
 /// The heading of passages, examined once.
-struct Heading {
+struct RankedHeading {
     /// The weight with which it has each term.
     found: Vec<f64>,
     fit: f64,
@@ -214,9 +214,9 @@ pub(super) fn rank(
     index: &Index,
     query: &Query,
     reporter: &Reporter,
-) -> Result<Ranked, SearchError> {
+) -> Result<Ranking, SearchError> {
     let passages = index.findable()?;
-    let mut ranked = Ranked::default();
+    let mut ranked = Ranking::default();
     let mut matched = Vec::new();
     let mut named: Vec<&str> = Vec::new();
     for name in &query.names {
@@ -419,9 +419,9 @@ fn examine(
     scored.truncate(CLOSE);
     let asked: Vec<_> = query.terms.iter().map(|term| words::stem(&term.word)).collect();
     let mut hits = Vec::with_capacity(scored.len());
-    let mut headings: HashMap<String, Heading> = HashMap::new();
+    let mut headings: HashMap<String, RankedHeading> = HashMap::new();
     for (id, score, coverage, known) in scored {
-        reporter.check().map_err(|Stopped| SearchError::Stopped)?;
+        reporter.check().map_err(|Interrupted| SearchError::Stopped)?;
         let stored = index.passage(id)?;
         let file = file_heading(&stored);
         let file = headings.entry(file).or_insert_with_key(|text| weights.heading(text)).fit;

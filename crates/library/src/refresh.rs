@@ -10,9 +10,9 @@ use rusqlite::{Transaction, TransactionBehavior, params};
 use super::convert::{ConvertError, InstalledConverters};
 use super::document::{Document, PassageKind};
 use super::index::Index;
-use super::reporter::{Reporter, Stopped};
+use super::reporter::{Interrupted, Reporter};
 use super::skip::{LeftOut, Skip};
-use super::walk::{Format, FoundFile, Walked};
+use super::walk::{FileFormat, FoundFile, WalkResult};
 use super::{clean, html, markdown, pages, plain, words};
 
 /// The length of text that may wait for its transaction; more text is split into several transactions.
@@ -29,8 +29,8 @@ pub(super) enum SearchError {
     Index(rusqlite::Error),
 }
 
-impl From<Stopped> for SearchError {
-    fn from(_: Stopped) -> Self {
+impl From<Interrupted> for SearchError {
+    fn from(_: Interrupted) -> Self {
         Self::Stopped
     }
 }
@@ -44,7 +44,7 @@ impl From<rusqlite::Error> for SearchError {
 /// Updates the index to match the walk; adds the files that were left out while reading.
 pub(super) fn refresh(
     index: &mut Index,
-    walked: &Walked,
+    walked: &WalkResult,
     converters: &InstalledConverters<'_>,
     left_out: &mut LeftOut,
     reporter: &mut Reporter,
@@ -133,7 +133,7 @@ fn left_out_before(index: &Index, left_out: &mut LeftOut) -> Result<(), SearchEr
 }
 
 fn read(
-    walked: &Walked,
+    walked: &WalkResult,
     file: &FoundFile,
     converters: &InstalledConverters<'_>,
     reporter: &Reporter,
@@ -150,13 +150,13 @@ fn read(
         }
     };
     let text = match file.format {
-        Format::Pdf => converters.pdf(open, reporter)?,
-        Format::Office(reader) => converters.office(reader, open, reporter)?,
+        FileFormat::Pdf => converters.pdf(open, reporter)?,
+        FileFormat::Office(reader) => converters.office(reader, open, reporter)?,
         _ => text(open, file.format).map_err(ConvertError::LeftOut)?,
     };
     // No file is known to break a parser. If one does, the others are still read.
     match catch_unwind(AssertUnwindSafe(|| parse(file.format, &text))) {
-        Ok(document) if document.passages.is_empty() && file.format == Format::Pdf => {
+        Ok(document) if document.passages.is_empty() && file.format == FileFormat::Pdf => {
             Err(ConvertError::LeftOut(Skip::PdfWithoutText))
         }
         Ok(document) => Ok(document),
@@ -165,7 +165,7 @@ fn read(
 }
 
 /// Reads a text file.
-fn text(file: File, format: Format) -> Result<String, Skip> {
+fn text(file: File, format: FileFormat) -> Result<String, Skip> {
     let mut bytes = Vec::new();
     match file.take(format.largest()).read_to_end(&mut bytes) {
         Ok(_) if bytes.iter().take(SNIFFED).any(|byte| *byte == 0) => Err(Skip::Binary),
@@ -174,15 +174,15 @@ fn text(file: File, format: Format) -> Result<String, Skip> {
     }
 }
 
-fn parse(format: Format, text: &str) -> Document {
+fn parse(format: FileFormat, text: &str) -> Document {
     match format {
-        Format::Markdown | Format::Office(_) => markdown::parse(&clean::text(text)),
-        Format::Plain => plain::parse_text(&clean::text(text)),
-        Format::ReStructuredText => plain::parse_rst(&clean::text(text)),
-        Format::AsciiDoc => plain::parse_asciidoc(&clean::text(text)),
-        Format::Html => html::parse(&clean::text(text)),
+        FileFormat::Markdown | FileFormat::Office(_) => markdown::parse(&clean::text(text)),
+        FileFormat::Plain => plain::parse_text(&clean::text(text)),
+        FileFormat::ReStructuredText => plain::parse_rst(&clean::text(text)),
+        FileFormat::AsciiDoc => plain::parse_asciidoc(&clean::text(text)),
+        FileFormat::Html => html::parse(&clean::text(text)),
         // Cleaned page by page, because cleaning removes the separators.
-        Format::Pdf => pages::parse(text),
+        FileFormat::Pdf => pages::parse(text),
     }
 }
 

@@ -7,10 +7,10 @@ use outlast_core::{
 use super::cite::Citations;
 use super::clean::{self, shorten};
 use super::document::{HEADING_SEPARATOR, PassageKind};
-use super::note::{Searched, UNSURE, loose, note, write_nothing_found};
+use super::note::{SearchScope, UNSURE, loose, note, write_nothing_found};
 use super::query::Query;
-use super::rank::{Ranked, Weights};
-use super::select::{Block, Wanted};
+use super::rank::{Ranking, Weights};
+use super::select::{CitedPassages, ReportLimits};
 use super::statements::{cells, statements};
 
 /// The name used in place of a model name.
@@ -29,19 +29,21 @@ const WHOLLY_KNOWN: f64 = 0.8;
 const CODE_LINES: usize = 30;
 
 /// Returns the number and quality of passages for this kind of ask.
-pub(super) fn read_limits(ask: &ResearchRequest) -> Wanted {
-    let short = Wanted { blocks: 3, for_a_fact: 2, least: 0.5, few: 1, covers: 0.8 };
+pub(super) fn read_limits(ask: &ResearchRequest) -> ReportLimits {
+    let short = ReportLimits { blocks: 3, for_a_fact: 2, least: 0.5, few: 1, covers: 0.8 };
     match ask.kind {
         ResearchKind::Research => match ask.effort.unwrap_or(Effort::Medium) {
-            Effort::Minimal | Effort::Low => Wanted { blocks: 2, ..short },
-            Effort::Medium => Wanted { blocks: BEST, least: 0.35, few: 3, ..short },
-            Effort::High => Wanted { blocks: 18, for_a_fact: 18, least: 0.15, few: 8, covers: 0.3 },
+            Effort::Minimal | Effort::Low => ReportLimits { blocks: 2, ..short },
+            Effort::Medium => ReportLimits { blocks: BEST, least: 0.35, few: 3, ..short },
+            Effort::High => {
+                ReportLimits { blocks: 18, for_a_fact: 18, least: 0.15, few: 8, covers: 0.3 }
+            }
         },
         ResearchKind::Search | ResearchKind::Ask | ResearchKind::Reason => short,
         ResearchKind::Results => {
             let most = ask.filters.max_results.unwrap_or(10).clamp(1, 50);
             let blocks = usize::try_from(most).unwrap_or(10);
-            Wanted { blocks, for_a_fact: blocks, least: 0.0, few: 1, covers: 0.0 }
+            ReportLimits { blocks, for_a_fact: blocks, least: 0.0, few: 1, covers: 0.0 }
         }
     }
 }
@@ -49,9 +51,9 @@ pub(super) fn read_limits(ask: &ResearchRequest) -> Wanted {
 pub(super) fn write(
     ask: &ResearchRequest,
     query: &Query,
-    ranked: &Ranked,
-    blocks: &[Block],
-    searched: &Searched,
+    ranked: &Ranking,
+    blocks: &[CitedPassages],
+    searched: &SearchScope,
 ) -> Output {
     let mut citations = Citations::default();
     let mut page: Vec<String> = Vec::new();
@@ -123,7 +125,7 @@ fn passages(
     page: &mut Vec<String>,
     citations: &mut Citations,
     weights: &Weights,
-    blocks: &[Block],
+    blocks: &[CitedPassages],
 ) {
     let mut last = None;
     for block in blocks {
@@ -139,7 +141,7 @@ fn passages(
     }
 }
 
-fn place(block: &Block) -> String {
+fn place(block: &CitedPassages) -> String {
     let mut place = vec![format!("`{}`", block.best.name)];
     if !block.best.headings.is_empty() {
         place.extend(block.best.title.clone());
@@ -151,7 +153,7 @@ fn place(block: &Block) -> String {
 }
 
 /// Formats a block as Markdown, with its number at the end.
-fn format_block(block: &Block, number: &str, weights: &Weights) -> String {
+fn format_block(block: &CitedPassages, number: &str, weights: &Weights) -> String {
     let mut text = String::new();
     let mut last = None;
     for part in &block.parts {
@@ -215,7 +217,12 @@ fn format_code(code: &str, weights: &Weights) -> String {
 }
 
 /// Writes ranked results: the place of each, and the relevant words.
-fn results(page: &mut Vec<String>, citations: &mut Citations, weights: &Weights, blocks: &[Block]) {
+fn results(
+    page: &mut Vec<String>,
+    citations: &mut Citations,
+    weights: &Weights,
+    blocks: &[CitedPassages],
+) {
     let mut lines = Vec::new();
     for block in blocks {
         let said = statements(block);

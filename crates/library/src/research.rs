@@ -7,11 +7,11 @@ use outlast_core::{Output, ProviderError, ProviderErrorKind, ResearchRequest};
 
 use super::convert::Converters;
 use super::index::{self, Index, IndexPlace};
-use super::note::Searched;
+use super::note::SearchScope;
 use super::query::Query;
 use super::refresh::{SearchError, group_digits, refresh};
-use super::reporter::{Reporter, Stopped};
-use super::walk::{Folder, Walked, walk};
+use super::reporter::{Interrupted, Reporter};
+use super::walk::{Folder, WalkResult, walk};
 use super::{clean, rank, report, select};
 
 pub(super) struct Research {
@@ -26,7 +26,7 @@ impl Research {
     pub(super) fn run(
         &self,
         reporter: &mut Reporter,
-    ) -> Result<Result<Output, ProviderError>, Stopped> {
+    ) -> Result<Result<Output, ProviderError>, Interrupted> {
         reporter.report(25, "Searching the library...")?;
         let walked = walk(&self.folders, reporter)?;
         if walked.gone.len() == self.folders.len() {
@@ -34,7 +34,7 @@ impl Research {
         }
         match self.over_any_index(&walked, reporter) {
             Ok(output) => Ok(Ok(output)),
-            Err(SearchError::Stopped) => Err(Stopped),
+            Err(SearchError::Stopped) => Err(Interrupted),
             Err(SearchError::Index(error)) => {
                 let sentence =
                     "the library could not be searched; the log of the server has the details";
@@ -50,7 +50,7 @@ impl Research {
     /// Searches the cached index; if that fails, a rebuilt one; if that fails too, one in memory.
     fn over_any_index(
         &self,
-        walked: &Walked,
+        walked: &WalkResult,
         reporter: &mut Reporter,
     ) -> Result<Output, SearchError> {
         let cached = IndexPlace::File(&self.cache);
@@ -72,7 +72,7 @@ impl Research {
     fn over(
         &self,
         place: IndexPlace<'_>,
-        walked: &Walked,
+        walked: &WalkResult,
         reporter: &mut Reporter,
     ) -> Result<Output, SearchError> {
         let mut index = Index::open(place)?;
@@ -87,7 +87,7 @@ impl Research {
         let ranked = rank::rank(&index, &query, reporter)?;
         let blocks = select::select(&index, &ranked, report::read_limits(&self.ask))?;
         reporter.report(90, "Writing the report")?;
-        let searched = Searched {
+        let searched = SearchScope {
             folders: self.folders.len() - walked.gone.len(),
             files: walked.files.len().saturating_sub(unread),
             passages,
@@ -98,13 +98,13 @@ impl Research {
     }
 }
 
-fn folders_missing(walked: &Walked) -> ProviderError {
+fn folders_missing(walked: &WalkResult) -> ProviderError {
     let sentence = "the folders of the library no longer exist; restore them, or start with others";
     let error = ProviderError::new(ProviderErrorKind::Unavailable { retry_after: None }, sentence);
     ProviderError { detail: Some(missing_folders(walked).join(", ")), ..error }
 }
 
 /// Returns the names of the folders that no longer exist.
-fn missing_folders(walked: &Walked) -> Vec<String> {
+fn missing_folders(walked: &WalkResult) -> Vec<String> {
     walked.gone.iter().map(|path| clean::line(&path.to_string_lossy())).collect()
 }

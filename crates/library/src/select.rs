@@ -5,7 +5,7 @@
 use std::collections::{HashMap, HashSet};
 
 use super::index::{Index, StoredPassage};
-use super::rank::{Hit, Ranked};
+use super::rank::{Hit, Ranking};
 use super::words;
 
 /// A list or table up to this many characters is shown whole.
@@ -15,7 +15,7 @@ const PARTS: usize = 6;
 
 /// The passages shown under one citation.
 #[derive(Debug)]
-pub(super) struct Block {
+pub(super) struct CitedPassages {
     /// The cited place: the one line that was asked for, or the beginning of the block.
     pub(super) line: u32,
     pub(super) parts: Vec<StoredPassage>,
@@ -25,7 +25,7 @@ pub(super) struct Block {
     pub(super) left_out: usize,
 }
 
-impl Block {
+impl CitedPassages {
     /// The nearest heading, or the name of its file.
     pub(super) fn heading(&self) -> &str {
         self.best.heading().unwrap_or(&self.best.name)
@@ -34,7 +34,7 @@ impl Block {
 
 /// The number and quality of passages that a report needs.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Wanted {
+pub(super) struct ReportLimits {
     pub(super) blocks: usize,
     /// The number of blocks if one line, item or row has everything that was asked for.
     pub(super) for_a_fact: usize,
@@ -45,7 +45,7 @@ pub(super) struct Wanted {
     pub(super) covers: f64,
 }
 
-impl Wanted {
+impl ReportLimits {
     fn takes(self, hit: &Hit, best: &Hit, taken: usize) -> bool {
         let least = if taken < self.few { self.least / 2.0 } else { self.least };
         let share = hit.score / best.score.max(f64::MIN_POSITIVE);
@@ -57,9 +57,9 @@ impl Wanted {
 /// Selects the blocks to show, best first.
 pub(super) fn select(
     index: &Index,
-    ranked: &Ranked,
-    wanted: Wanted,
-) -> rusqlite::Result<Vec<Block>> {
+    ranked: &Ranking,
+    wanted: ReportLimits,
+) -> rusqlite::Result<Vec<CitedPassages>> {
     let mut chosen: Vec<&Hit> = Vec::new();
     let mut seen: Vec<HashSet<String>> = Vec::new();
     let mut per_file: HashMap<i64, i32> = HashMap::new();
@@ -99,7 +99,7 @@ fn alike(a: &HashSet<String>, b: &HashSet<String>) -> bool {
     both * 10 > either * 8
 }
 
-fn block(index: &Index, ranked: &Ranked, hit: &Hit) -> rusqlite::Result<Block> {
+fn block(index: &Index, ranked: &Ranking, hit: &Hit) -> rusqlite::Result<CitedPassages> {
     let mut parts = index.block(hit.stored.file, hit.stored.block)?;
     let all = parts.len();
     let relevant =
@@ -112,5 +112,5 @@ fn block(index: &Index, ranked: &Ranked, hit: &Hit) -> rusqlite::Result<Block> {
     }
     let first = parts.first().filter(|_| relevant.len() > 1).unwrap_or(&hit.stored);
     let (line, left_out) = (first.line, all - parts.len());
-    Ok(Block { line, parts, best: hit.stored.clone(), left_out })
+    Ok(CitedPassages { line, parts, best: hit.stored.clone(), left_out })
 }

@@ -2,11 +2,11 @@
 
 use super::clean::shorten;
 use super::document::PassageKind;
-use super::select::Block;
+use super::select::CitedPassages;
 use super::sentences;
 
 /// Returns the sentences of a block.
-pub(super) fn statements(block: &Block) -> Vec<String> {
+pub(super) fn statements(block: &CitedPassages) -> Vec<String> {
     let mut statements = Vec::new();
     let mut head = Vec::new();
     for part in &block.parts {

@@ -12,7 +12,7 @@ use ignore::WalkBuilder;
 
 use super::clean;
 use super::open::{open_file, open_folder};
-use super::reporter::{Reporter, Stopped};
+use super::reporter::{Interrupted, Reporter};
 use super::skip::{LeftOut, Skip};
 
 /// Longer files are left out: they are data, not text for readers.
@@ -48,7 +48,7 @@ impl Folder {
 
 /// The format of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Format {
+pub(super) enum FileFormat {
     Markdown,
     Plain,
     ReStructuredText,
@@ -59,7 +59,7 @@ pub(super) enum Format {
     Office(&'static str),
 }
 
-impl Format {
+impl FileFormat {
     /// The maximum size of a file.
     pub(super) fn largest(self) -> u64 {
         match self {
@@ -73,19 +73,19 @@ impl Format {
 #[derive(Clone, Debug)]
 pub(super) struct FoundFile {
     path: PathBuf,
-    /// The index of its folder in [`Walked::folders`].
+    /// The index of its folder in [`WalkResult::folders`].
     folder: usize,
     relative: PathBuf,
     /// The name in reports: relative, with `/`, prefixed with the folder's name if there are several folders.
     pub(super) name: String,
-    pub(super) format: Format,
+    pub(super) format: FileFormat,
     pub(super) size: i64,
     pub(super) modified: i64,
 }
 
 /// The result of a walk.
 #[derive(Debug, Default)]
-pub(super) struct Walked {
+pub(super) struct WalkResult {
     /// The descriptors of the folders that exist.
     folders: Vec<OwnedFd>,
     /// Sorted by name.
@@ -95,7 +95,7 @@ pub(super) struct Walked {
     pub(super) gone: Vec<PathBuf>,
 }
 
-impl Walked {
+impl WalkResult {
     /// Opens a file for reading. Fails if it is no longer a regular file or exceeds its size limit.
     pub(super) fn open(&self, file: &FoundFile) -> io::Result<File> {
         let folder = self.folders.get(file.folder).ok_or(io::ErrorKind::NotFound)?;
@@ -103,8 +103,8 @@ impl Walked {
     }
 }
 
-pub(super) fn walk(folders: &[Folder], reporter: &Reporter) -> Result<Walked, Stopped> {
-    let mut walked = Walked::default();
+pub(super) fn walk(folders: &[Folder], reporter: &Reporter) -> Result<WalkResult, Interrupted> {
+    let mut walked = WalkResult::default();
     let mut links = Vec::new();
     for folder in folders {
         let Ok(open) = open_folder(&folder.path) else {
@@ -138,10 +138,10 @@ fn unread_link(folders: &[Folder], read: &BTreeSet<PathBuf>, link: &Path) -> Opt
 
 fn list(
     folder: &Folder,
-    walked: &mut Walked,
+    walked: &mut WalkResult,
     links: &mut Vec<(String, PathBuf)>,
     reporter: &Reporter,
-) -> Result<(), Stopped> {
+) -> Result<(), Interrupted> {
     // Inside a repository its own rules apply, from its root. Elsewhere only the rules in the folder itself
     // apply, so that a stray file further up cannot empty a library.
     let in_git = folder.path.ancestors().any(|path| path.join(".git").exists());
@@ -222,24 +222,24 @@ fn look(name: String, folder: &Folder, open: usize, path: &Path) -> Result<Found
     })
 }
 
-fn format_of(path: &Path) -> Result<Format, Skip> {
+fn format_of(path: &Path) -> Result<FileFormat, Skip> {
     let Some(ending) = path.extension() else {
         let name = path.file_name().map(|name| name.to_string_lossy().to_ascii_uppercase());
         let known = ["README", "CHANGELOG", "CONTRIBUTING", "INSTALL", "NEWS", "NOTES", "TODO"];
         let plain = name.is_some_and(|name| known.contains(&name.as_str()));
-        return if plain { Ok(Format::Plain) } else { Err(Skip::OtherKind) };
+        return if plain { Ok(FileFormat::Plain) } else { Err(Skip::OtherKind) };
     };
     match ending.to_string_lossy().to_ascii_lowercase().as_str() {
-        "md" | "markdown" | "mdown" | "mkd" | "mdx" => Ok(Format::Markdown),
-        "txt" | "text" => Ok(Format::Plain),
-        "rst" | "rest" => Ok(Format::ReStructuredText),
-        "adoc" | "asciidoc" | "asc" => Ok(Format::AsciiDoc),
-        "html" | "htm" | "xhtml" => Ok(Format::Html),
-        "pdf" => Ok(Format::Pdf),
-        "docx" => Ok(Format::Office("docx")),
-        "odt" => Ok(Format::Office("odt")),
-        "epub" => Ok(Format::Office("epub")),
-        "rtf" => Ok(Format::Office("rtf")),
+        "md" | "markdown" | "mdown" | "mkd" | "mdx" => Ok(FileFormat::Markdown),
+        "txt" | "text" => Ok(FileFormat::Plain),
+        "rst" | "rest" => Ok(FileFormat::ReStructuredText),
+        "adoc" | "asciidoc" | "asc" => Ok(FileFormat::AsciiDoc),
+        "html" | "htm" | "xhtml" => Ok(FileFormat::Html),
+        "pdf" => Ok(FileFormat::Pdf),
+        "docx" => Ok(FileFormat::Office("docx")),
+        "odt" => Ok(FileFormat::Office("odt")),
+        "epub" => Ok(FileFormat::Office("epub")),
+        "rtf" => Ok(FileFormat::Office("rtf")),
         _ => Err(Skip::OtherKind),
     }
 }

@@ -19,7 +19,7 @@ use crate::file_bytes::FileBytes;
 use crate::folder;
 use crate::folder_name::{FolderName, stable_hash};
 use crate::lane_locks::LaneLocks;
-use crate::unwritten::{MirrorError, Unwritten};
+use crate::unwritten::{MirrorError, StaleConversations};
 
 /// The maximum time a caller waits for the files of one conversation.
 const MAX_SYNC_TIME: Duration = Duration::from_secs(2);
@@ -54,7 +54,7 @@ pub struct Mirror {
     pub(crate) deletion_notes: PathBuf,
     /// The conversations that this process is deleting.
     pub(crate) deleting: Mutex<HashSet<ConversationId>>,
-    unwritten: Unwritten,
+    unwritten: StaleConversations,
 }
 
 /// The handling of files whose conversation is not in the store.
@@ -90,7 +90,7 @@ impl Mirror {
             deletion_notes: dir.join("going"),
             deleting: Mutex::default(),
             cursor: Cursor { dir },
-            unwritten: Unwritten::default(),
+            unwritten: StaleConversations::default(),
         })
     }
 

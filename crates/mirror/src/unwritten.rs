@@ -23,9 +23,9 @@ pub(crate) enum MirrorError {
 
 /// The conversations whose files are out of date.
 #[derive(Debug, Default)]
-pub(crate) struct Unwritten(Mutex<HashSet<ConversationId>>);
+pub(crate) struct StaleConversations(Mutex<HashSet<ConversationId>>);
 
-impl Unwritten {
+impl StaleConversations {
     /// Records that a conversation's files could not be written.
     pub(crate) fn add(&self, id: &ConversationId, logs_dir: &Path, error: &MirrorError) {
         let mut unwritten = self.lock();

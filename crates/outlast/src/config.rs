@@ -35,13 +35,13 @@ pub(crate) use error::{ConfigError, ConfigResult};
 pub(crate) use example::example_file;
 pub(crate) use http::{Http, LOCAL};
 use layers::Layers;
-pub(crate) use layers::{Flags, Source};
+pub(crate) use layers::{Flags, ValueSource};
 pub(crate) use notify::Notify;
 pub(crate) use places::Places;
 pub(crate) use providers::{ResearchProvider, VendorName, VendorSettings};
 pub(crate) use shown::{ShownConfig, ShownSetting};
 pub(crate) use worker_digest::{FileRead, PartsDigest};
-pub(crate) use workflows::{Program, Tool, Upstream, Workflow, WorkflowAction};
+pub(crate) use workflows::{ProgramDefinition, Tool, Upstream, Workflow, WorkflowAction};
 pub(crate) use wrap::wrap_environment;
 
 /// The settings of citation checks.

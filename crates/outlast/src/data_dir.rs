@@ -20,11 +20,11 @@ const SUBDIRECTORIES: [&str; 2] = ["wrap", "workers"];
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct UnsafeDirectory {
     path: PathBuf,
-    problem: Problem,
+    problem: DataDirProblem,
 }
 
 #[derive(Debug, PartialEq, Eq)]
-enum Problem {
+enum DataDirProblem {
     /// It belongs to another user: its owner, and the user of this process.
     Foreign { owner: u32, user: u32 },
     /// Other users may write to it: its permissions.
@@ -36,10 +36,10 @@ impl UnsafeDirectory {
     pub(crate) fn fix(&self) -> String {
         let path = self.path.display();
         match self.problem {
-            Problem::Foreign { owner, user } => format!(
+            DataDirProblem::Foreign { owner, user } => format!(
                 "run outlast as uid {owner}, give --data-dir another directory, or, if all of it is yours, `chown -R {user} {path}`"
             ),
-            Problem::Writable { .. } => format!("chmod go-w {path}"),
+            DataDirProblem::Writable { .. } => format!("chmod go-w {path}"),
         }
     }
 }
@@ -48,13 +48,13 @@ impl fmt::Display for UnsafeDirectory {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let path = self.path.display();
         match self.problem {
-            Problem::Foreign { owner, user } => {
+            DataDirProblem::Foreign { owner, user } => {
                 write!(
                     f,
                     "the directory {path} belongs to uid {owner}, and outlast runs as uid {user}"
                 )
             }
-            Problem::Writable { mode } => {
+            DataDirProblem::Writable { mode } => {
                 write!(f, "other users can write the directory {path} (mode {mode:04o})")
             }
         }
@@ -104,13 +104,13 @@ pub(crate) fn judge(data_dir: &Path) -> Result<(), UnsafeDirectory> {
     Ok(())
 }
 
-fn problem_of(directory: &Metadata, user: u32) -> Option<Problem> {
+fn problem_of(directory: &Metadata, user: u32) -> Option<DataDirProblem> {
     let (owner, mode) = (directory.uid(), directory.mode() & 0o7777);
     if owner != user {
         // Also for root: another user's directory can be changed by that user at any time.
-        return Some(Problem::Foreign { owner, user });
+        return Some(DataDirProblem::Foreign { owner, user });
     }
-    (mode & 0o022 != 0).then_some(Problem::Writable { mode })
+    (mode & 0o022 != 0).then_some(DataDirProblem::Writable { mode })
 }
 
 /// Opens a log for appending; creates it with mode 0600. Does not follow a symbolic link, and does not block on a FIFO.
@@ -173,7 +173,7 @@ mod tests {
         let metadata = std::fs::metadata(root.path()).unwrap();
         let other = metadata.uid() + 1;
         let foreign = problem_of(&metadata, other).unwrap();
-        assert_eq!(foreign, Problem::Foreign { owner: metadata.uid(), user: other });
+        assert_eq!(foreign, DataDirProblem::Foreign { owner: metadata.uid(), user: other });
         assert_eq!(problem_of(&metadata, metadata.uid()), None);
     }
 

@@ -15,6 +15,6 @@ pub(crate) mod log;
 pub(crate) mod log_relay;
 pub(crate) mod own_jobs;
 
-pub(crate) use identity::Identity;
+pub(crate) use identity::WorkerIdentity;
 pub(crate) use start::WorkerStarter;
 pub(crate) use workers::Workers;

@@ -12,7 +12,7 @@ const PACKAGE: &str = "outlast-mcp";
 
 /// A way of installation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Way {
+pub(crate) enum InstallWay {
     /// Started by `npx`, from its cache.
     Npx,
     /// An npm package of the user or of a project.
@@ -33,23 +33,23 @@ pub(crate) enum Way {
 
 /// This program: its file and the way in which it was installed.
 #[derive(Debug)]
-pub(crate) struct Installed {
+pub(crate) struct InstalledProgram {
     pub(crate) path: PathBuf,
-    pub(crate) way: Way,
+    pub(crate) way: InstallWay,
 }
 
-impl Installed {
+impl InstalledProgram {
     /// Finds this program's own file.
     pub(crate) fn find() -> CommandResult<Self> {
         let path = std::env::current_exe().context("find this program's own file")?;
-        Ok(Self { way: Way::of(&path), path })
+        Ok(Self { way: InstallWay::of(&path), path })
     }
 
     /// Returns the path of the program, unless it is in a cache that is cleared at any time.
     pub(crate) fn lasting_path(&self) -> CommandResult<String> {
         let install = match self.way {
-            Way::Npx => "npm install --global outlast-mcp",
-            Way::Uvx => "uv tool install outlast-mcp",
+            InstallWay::Npx => "npm install --global outlast-mcp",
+            InstallWay::Uvx => "uv tool install outlast-mcp",
             _ => return Ok(self.path.display().to_string()),
         };
         let why = format!("this program was {}, from a cache that may be cleared", self.way.name());
@@ -60,15 +60,15 @@ impl Installed {
     /// there for long; desktop programs do not have a shell's PATH, so others are started by their whole path.
     pub(crate) fn command(&self) -> (String, Vec<String>) {
         match self.way {
-            Way::Npx => ("npx".to_owned(), vec!["-y".to_owned(), PACKAGE.to_owned()]),
-            Way::Uvx => ("uvx".to_owned(), vec![PACKAGE.to_owned()]),
-            Way::Homebrew => (homebrew_link(&self.path).display().to_string(), Vec::new()),
+            InstallWay::Npx => ("npx".to_owned(), vec!["-y".to_owned(), PACKAGE.to_owned()]),
+            InstallWay::Uvx => ("uvx".to_owned(), vec![PACKAGE.to_owned()]),
+            InstallWay::Homebrew => (homebrew_link(&self.path).display().to_string(), Vec::new()),
             _ => (self.path.display().to_string(), Vec::new()),
         }
     }
 }
 
-impl Way {
+impl InstallWay {
     fn of(path: &Path) -> Self {
         let names: Vec<_> = path.components().map(Component::as_os_str).collect();
         let has = |wanted: &str| names.iter().any(|name| *name == wanted);
@@ -156,23 +156,24 @@ mod tests {
     /// N3: the command fits the way in which the program was installed.
     #[test]
     fn n3_the_command_fits_the_way_of_installation() {
-        let npx = (Way::Npx, "npx -y outlast-mcp");
-        let uvx = (Way::Uvx, "uvx outlast-mcp");
+        let npx = (InstallWay::Npx, "npx -y outlast-mcp");
+        let uvx = (InstallWay::Uvx, "uvx outlast-mcp");
         let cases = [
             ("/home/a/.npm/_npx/1d3c/node_modules/outlast-mcp-linux-x64/bin/outlast", npx),
             ("/home/a/.cache/uv/archive-v0/Kq3/bin/outlast", uvx),
-            ("/usr/lib/node_modules/outlast-mcp/node_modules/x/bin/outlast", (Way::Npm, "")),
-            ("/home/a/.local/share/uv/tools/outlast-mcp/bin/outlast", (Way::UvTool, "")),
-            ("/home/a/.local/share/pipx/venvs/outlast-mcp/bin/outlast", (Way::Pipx, "")),
+            ("/usr/lib/node_modules/outlast-mcp/node_modules/x/bin/outlast", (InstallWay::Npm, "")),
+            ("/home/a/.local/share/uv/tools/outlast-mcp/bin/outlast", (InstallWay::UvTool, "")),
+            ("/home/a/.local/share/pipx/venvs/outlast-mcp/bin/outlast", (InstallWay::Pipx, "")),
             (
                 "/opt/homebrew/Cellar/outlast/0.1.0/bin/outlast",
-                (Way::Homebrew, "/opt/homebrew/bin/outlast"),
+                (InstallWay::Homebrew, "/opt/homebrew/bin/outlast"),
             ),
-            ("/home/a/Claude Extensions/outlast/server/outlast", (Way::Bundle, "")),
-            ("/usr/local/bin/outlast", (Way::File, "")),
+            ("/home/a/Claude Extensions/outlast/server/outlast", (InstallWay::Bundle, "")),
+            ("/usr/local/bin/outlast", (InstallWay::File, "")),
         ];
         for (path, (way, command)) in cases {
-            let installed = Installed { path: path.into(), way: Way::of(Path::new(path)) };
+            let installed =
+                InstalledProgram { path: path.into(), way: InstallWay::of(Path::new(path)) };
             let (program, args) = installed.command();
             let words = [vec![program], args].concat().join(" ");
             let expected = if command.is_empty() { path } else { command };
@@ -180,9 +181,9 @@ mod tests {
         }
         let folder = tempfile::tempdir().unwrap();
         let program = folder.path().join("bin/outlast");
-        for (file, way) in [(".crates.toml", Way::Cargo), ("pyvenv.cfg", Way::Pip)] {
+        for (file, way) in [(".crates.toml", InstallWay::Cargo), ("pyvenv.cfg", InstallWay::Pip)] {
             std::fs::write(folder.path().join(file), "").unwrap();
-            assert_eq!(Way::of(&program), way);
+            assert_eq!(InstallWay::of(&program), way);
         }
     }
 }

@@ -16,7 +16,7 @@ use crate::cli::Global;
 use crate::config::LogFormat;
 use crate::detached::log_relay::{JobDatagrams, LogRelay};
 use crate::detached::own_jobs::{OwnJobs, OwnJobsLayer};
-use unrepeated::Unrepeated;
+use unrepeated::DeduplicatingFormat;
 
 /// The other processes with which log lines are exchanged.
 pub(crate) enum Relay {
@@ -55,7 +55,10 @@ where
         .with_writer(writer)
         // Colour would need a feature that is off; requesting it on a terminal would panic.
         .with_ansi(false)
-        .event_format(Unrepeated::new(Format::default().without_time().with_target(false), format));
+        .event_format(DeduplicatingFormat::new(
+            Format::default().without_time().with_target(false),
+            format,
+        ));
     let _ = FORMAT.set(format);
     let _ = FILTER.set(filter.clone());
     let (to_servers, from_workers) = match relay {

@@ -51,7 +51,7 @@ pub(crate) enum Backend {
 
 /// Decides if opening waits for a database that is unreachable. A person at a terminal gets the error at once.
 #[derive(Clone, Copy)]
-pub(crate) enum Patience {
+pub(crate) enum OpenPatience {
     None,
     AsConfigured,
 }
@@ -76,7 +76,7 @@ pub(crate) fn check_path_length(url: &StoreUrl) -> CommandResult<()> {
 impl OpenStore {
     /// Opens the configured store.
     pub(crate) async fn open(config: &Config) -> CommandResult<Self> {
-        Self::open_by(config, None, Judgement::default(), Patience::None).await
+        Self::open_by(config, None, Judgement::default(), OpenPatience::None).await
     }
 
     /// Opens it with this clock instead of the store's clock.
@@ -84,7 +84,7 @@ impl OpenStore {
         config: &Config,
         clock: Option<Arc<dyn Clock>>,
         judgement: Judgement,
-        patience: Patience,
+        patience: OpenPatience,
     ) -> CommandResult<Self> {
         let (url, notices) = (&config.store, config.end_notices());
         match url {
@@ -101,10 +101,10 @@ impl OpenStore {
             }
             StoreUrl::Postgres(Secret(address)) => {
                 let limits = match patience {
-                    Patience::None => {
+                    OpenPatience::None => {
                         ConnectionLimits { connect: Duration::ZERO, ..config.connection_limits }
                     }
-                    Patience::AsConfigured => config.connection_limits,
+                    OpenPatience::AsConfigured => config.connection_limits,
                 };
                 let state_dir = Some(marks_of(config).to_owned());
                 let options = PostgresOptions {

@@ -222,15 +222,15 @@ pub(crate) fn aside(text: &str) {
 }
 
 /// Prints a line that is not data, after a mark.
-pub(crate) fn mark(mark: Mark, text: &str) {
+pub(crate) fn mark(mark: LineMark, text: &str) {
     if is_quiet() {
         return;
     }
     let (style, sign) = match mark {
-        Mark::Good => (GREEN.bold(), "\u{2713}"),
-        Mark::Bad => (RED, "\u{2717}"),
-        Mark::Step => (CYAN.bold(), "\u{25b8}"),
-        Mark::Again => (YELLOW.bold(), "\u{21bb}"),
+        LineMark::Good => (GREEN.bold(), "\u{2713}"),
+        LineMark::Bad => (RED, "\u{2717}"),
+        LineMark::Step => (CYAN.bold(), "\u{25b8}"),
+        LineMark::Again => (YELLOW.bold(), "\u{21bb}"),
     };
     print_message(&format!("{style}{sign}{style:#} {text}\n"), 2);
 }
@@ -264,7 +264,7 @@ pub(crate) enum Verdict {
 
 /// The kind of a report line.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Mark {
+pub(crate) enum LineMark {
     /// A success.
     Good,
     /// The death of a process.

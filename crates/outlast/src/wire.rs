@@ -14,7 +14,7 @@ use outlast_provider::anthropic::Anthropic;
 use outlast_provider::command::{Command, CommandOptions, Guard, Rerun};
 use outlast_provider::gemini::Gemini;
 use outlast_provider::http::HttpOptions;
-use outlast_provider::mcp_tool::{McpTool, McpToolOptions, Server, Upstream};
+use outlast_provider::mcp_tool::{McpTool, McpToolOptions, ServerPlace, Upstream};
 use outlast_provider::notify::{NotifyCommand, NotifyCommandOptions, Webhook, WebhookOptions};
 use outlast_provider::openai::OpenAi;
 use outlast_provider::perplexity::{Agent, Sonar};
@@ -23,14 +23,14 @@ use outlast_store::StoreClock;
 
 use crate::commands::own_processes::LIMITED;
 use crate::config::{
-    self, Config, Dialect, Notify, Program, ResearchProvider, Secret, StoreUrl, Tool, VendorName,
-    VendorSettings, Workflow, WorkflowAction,
+    self, Config, Dialect, Notify, ProgramDefinition, ResearchProvider, Secret, StoreUrl, Tool,
+    VendorName, VendorSettings, Workflow, WorkflowAction,
 };
 use crate::error::{CommandError, CommandResult, OrUsage as _, refuse};
 use crate::kill_points::KillPoint;
 
 /// A provider and the profile of its jobs.
-pub(crate) type Profiled = (Profile, Arc<dyn Provider>);
+pub(crate) type ProviderWithProfile = (Profile, Arc<dyn Provider>);
 
 /// Returns every provider that can be set up, to learn their recovery semantics for the jobs of a restored store. Jobs
 /// of other providers count as paid for, so a provider that cannot be set up is left out.
@@ -43,7 +43,7 @@ pub(crate) fn providers_for_restore(config: &Config) -> CommandResult<Providers>
 /// Returns the configured research providers in order, each with the profile of its jobs. The first answers new
 /// questions, and every one continues its own conversations (P1). Empty if none is configured; a named provider that
 /// cannot be set up is an error.
-pub(crate) fn research_providers(config: &Config) -> CommandResult<Vec<Profiled>> {
+pub(crate) fn research_providers(config: &Config) -> CommandResult<Vec<ProviderWithProfile>> {
     let mut providers = Vec::new();
     for provider in &config.providers {
         match research_provider(config, provider) {
@@ -64,7 +64,9 @@ pub(crate) fn research_providers(config: &Config) -> CommandResult<Vec<Profiled>
 /// Like [`research_providers`], for a server. It starts even if no provider has what it needs: stored conversations can
 /// still be read, and a call that needs a provider is refused with the ways to get one. A server that lacks only some
 /// of the named providers does not start, because questions would go to another vendor than the user expects.
-pub(crate) fn research_providers_of_server(config: &Config) -> CommandResult<Vec<Profiled>> {
+pub(crate) fn research_providers_of_server(
+    config: &Config,
+) -> CommandResult<Vec<ProviderWithProfile>> {
     if config.has_provider() {
         return research_providers(config);
     }
@@ -95,7 +97,10 @@ fn missing_key(vendor: VendorName) -> (String, String) {
     (format!("OUTLAST_PROVIDERS names {name}, which has no key"), hint)
 }
 
-fn research_provider(config: &Config, provider: &ResearchProvider) -> CommandResult<Profiled> {
+fn research_provider(
+    config: &Config,
+    provider: &ResearchProvider,
+) -> CommandResult<ProviderWithProfile> {
     if let Some((why, hint)) = find_missing(config, provider) {
         return refuse(why, hint);
     }
@@ -189,7 +194,10 @@ fn is_shared(config: &Config) -> bool {
 }
 
 /// Returns the documents in these folders as a research provider, and the profile of its jobs.
-pub(crate) fn library_provider(config: &Config, folders: Vec<PathBuf>) -> CommandResult<Profiled> {
+pub(crate) fn library_provider(
+    config: &Config,
+    folders: Vec<PathBuf>,
+) -> CommandResult<ProviderWithProfile> {
     let cache_dir = config.data_dir.join("library");
     let converters = converters(config)?;
     let clock = Arc::new(config.clock.clone());
@@ -284,7 +292,12 @@ struct Children {
 }
 
 impl Children {
-    fn command(&self, workflow: &Workflow, program: &Program, timeout: Duration) -> Profiled {
+    fn command(
+        &self,
+        workflow: &Workflow,
+        program: &ProgramDefinition,
+        timeout: Duration,
+    ) -> ProviderWithProfile {
         let command = Command::new(CommandOptions {
             program: program.argv.clone(),
             cwd: program.cwd.clone(),
@@ -300,7 +313,12 @@ impl Children {
         (workflow_profile(workflow), Arc::new(command))
     }
 
-    fn tool(&self, workflow: &Workflow, tool: &Tool, upstream: &Arc<Upstream>) -> Profiled {
+    fn tool(
+        &self,
+        workflow: &Workflow,
+        tool: &Tool,
+        upstream: &Arc<Upstream>,
+    ) -> ProviderWithProfile {
         let tool = McpTool::new(McpToolOptions {
             upstream: Arc::clone(upstream),
             tool: tool.name.clone(),
@@ -319,20 +337,20 @@ fn rerun(workflow: &Workflow) -> Rerun {
     if workflow.rerun_after_crash { Rerun::AfterCrash } else { Rerun::Never }
 }
 
-fn server(config: &Config, name: &str, upstream: &config::Upstream) -> CommandResult<Server> {
+fn server(config: &Config, name: &str, upstream: &config::Upstream) -> CommandResult<ServerPlace> {
     match upstream {
         config::Upstream::Program(program) => {
             let path = match program.argv.first().map(String::as_str).unwrap_or_default() {
                 path if path.contains('/') => program.cwd.join(Path::new(path)),
                 name => PathBuf::from(name),
             };
-            let started = outlast_client::Program::new(path)
+            let started = outlast_client::ProgramToStart::new(path)
                 .args(program.argv.iter().skip(1))
                 .env_clear()
                 .current_dir(&program.cwd);
             let environment = &program.environment.0;
             let started = environment.iter().fold(started, |it, (name, value)| it.env(name, value));
-            Ok(Server::Program(started))
+            Ok(ServerPlace::Program(started))
         }
         config::Upstream::Url { url, headers } => {
             let endpoint = Endpoint::new(url).and_then(|endpoint| {
@@ -343,7 +361,7 @@ fn server(config: &Config, name: &str, upstream: &config::Upstream) -> CommandRe
                 headers.iter().try_fold(endpoint, |it, (name, value)| it.header(name, &value.0))
             });
             let endpoint = endpoint.with_context(|| format!("read [upstream.{name}]"));
-            endpoint.map(Server::Endpoint).or_usage("fix it in outlast.toml")
+            endpoint.map(ServerPlace::Endpoint).or_usage("fix it in outlast.toml")
         }
     }
 }

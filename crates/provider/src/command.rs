@@ -25,7 +25,7 @@ use tokio::process;
 
 pub(crate) use self::group::Group;
 pub use self::guard::{Guard, keep_watch};
-pub use self::launch::{CANNOT_START, CANNOT_START_CODE, Launched, launch};
+pub use self::launch::{CANNOT_START, CANNOT_START_CODE, LaunchedProgram, launch};
 pub(crate) use self::output::Stderr;
 pub use self::output::output_bytes;
 pub(crate) use self::program::locate;

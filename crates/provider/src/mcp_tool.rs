@@ -20,11 +20,11 @@ use outlast_core::{
 };
 use serde_json::{Map, Value};
 
-use self::drive::{Drive, Patience, ToolWork};
+use self::drive::{Drive, ToolLimits, ToolWork};
 use self::provider_error::{provider_error, reject};
 use self::run::ToolRun;
-use self::upstream::Connected;
-pub use self::upstream::{Server, Upstream};
+use self::upstream::UpstreamConnection;
+pub use self::upstream::{ServerPlace, Upstream};
 pub use crate::command::Rerun;
 
 /// The time a server may take to cancel a task.
@@ -76,8 +76,8 @@ impl McpTool {
     }
 
     /// Drives a call that was made this long ago.
-    fn drive(&self, connected: Arc<Connected>, elapsed: Duration) -> Drive {
-        let patience = Patience {
+    fn drive(&self, connected: Arc<UpstreamConnection>, elapsed: Duration) -> Drive {
+        let patience = ToolLimits {
             idle: self.options.idle_timeout,
             reset_on_progress: self.options.reset_on_progress,
             total: self.options.total_timeout,

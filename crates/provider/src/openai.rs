@@ -20,7 +20,7 @@ use crate::prices::Prices;
 use crate::responses::wire::Response;
 use crate::responses::{Dialect, ResponseRun, Responses};
 use crate::vendor::{
-    Checked, Delivered, KeyHeader, Service, Status, Submit, Vendor, VendorOptions, effort_word,
+    Checked, DeliveredRun, KeyHeader, Service, Status, Submit, Vendor, VendorOptions, effort_word,
     object,
 };
 
@@ -158,7 +158,7 @@ impl Provider for OpenAi {
             && let Some(Step::Done { output, .. }) =
                 report::final_step(status, &mut response, Vec::new())
         {
-            return Ok(Box::new(Delivered::new(remote, output, body)));
+            return Ok(Box::new(DeliveredRun::new(remote, output, body)));
         }
         Ok(Box::new(ResponseRun::resume(self.api.clone(), remote)))
     }
@@ -187,7 +187,7 @@ const AZURE_HOSTS: [&str; 3] =
 
 /// The address of the API.
 #[derive(Debug, PartialEq)]
-struct Address {
+struct ApiAddress {
     /// The address before the version and the endpoints.
     root: String,
     /// True if keys go into Azure's own header.
@@ -195,16 +195,16 @@ struct Address {
 }
 
 /// Parses the configured address; one that is not a URL is left to the HTTP client.
-fn address(base_url: &str) -> Address {
+fn address(base_url: &str) -> ApiAddress {
     let Ok(mut url) = Url::parse(base_url) else {
-        return Address { root: base_url.to_owned(), is_azure: false };
+        return ApiAddress { root: base_url.to_owned(), is_azure: false };
     };
     let is_azure =
         url.host_str().is_some_and(|host| AZURE_HOSTS.iter().any(|name| host.ends_with(name)));
     let path = url.path().trim_end_matches('/');
     let root = path.strip_suffix("/v1").unwrap_or(path).to_owned();
     url.set_path(if is_azure && root.is_empty() { "/openai" } else { &root });
-    Address { root: url.into(), is_azure }
+    ApiAddress { root: url.into(), is_azure }
 }
 
 #[cfg(test)]
@@ -236,7 +236,7 @@ mod tests {
             ("no url", "no url", false),
         ];
         for (given, root, is_azure) in cases {
-            assert_eq!(address(given), Address { root: root.to_owned(), is_azure }, "{given}");
+            assert_eq!(address(given), ApiAddress { root: root.to_owned(), is_azure }, "{given}");
         }
     }
 }

@@ -39,7 +39,7 @@ pub(crate) struct Prices {
 pub(crate) struct VendorPrices<T = Usd> {
     #[serde(default)]
     tools: HashMap<String, Usd>,
-    models: HashMap<String, Model>,
+    models: HashMap<String, ModelPrices>,
     typical: HashMap<String, T>,
 }
 
@@ -64,7 +64,7 @@ struct Search {
 /// Tokens by the million, the rest by the piece.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Model {
+struct ModelPrices {
     input: Usd,
     output: Usd,
     cache_read: Option<Usd>,
@@ -121,7 +121,7 @@ impl Prices {
     }
 
     /// A model and the tools of its vendor; vendors name their models apart.
-    fn find_listed(&self, model: &str) -> Option<(&HashMap<String, Usd>, &Model)> {
+    fn find_listed(&self, model: &str) -> Option<(&HashMap<String, Usd>, &ModelPrices)> {
         let Self { agent, sonar, gemini, anthropic, openai, .. } = self;
         let tables = [agent, sonar, gemini, anthropic].map(|table| (&table.tools, &table.models));
         let mut tables = tables.into_iter().chain([(&openai.tools, &openai.models)]);
@@ -185,7 +185,7 @@ impl VendorPrices {
     }
 }
 
-impl Model {
+impl ModelPrices {
     fn bill(&self, tools: &HashMap<String, Usd>, usage: &Usage, extras: &Extras<'_>) -> Cost {
         let cached = extras.cached_tokens.min(usage.input_tokens);
         let reasoning = self.reasoning.map(|price| (usage.reasoning_tokens, price));

@@ -31,9 +31,9 @@ pub(crate) use milestones::{Milestones, WorkDone};
 pub use service::{Checked, KeyState};
 pub(crate) use service::{Service, is_event_stream};
 pub(crate) use stop::{StopCalls, stop_outcome};
-pub(crate) use submit::{Delivered, Submit};
+pub(crate) use submit::{DeliveredRun, Submit};
 pub(crate) use waits::Checks;
-pub use waits::Waits;
+pub use waits::PollIntervals;
 
 /// The options of an adapter.
 pub struct VendorOptions {
@@ -48,7 +48,7 @@ pub struct VendorOptions {
     /// Dates runs and reads `x-ratelimit-reset`.
     pub clock: Arc<dyn Clock>,
     /// The waits between checks in place of the API's own; only a test wants that.
-    pub waits: Option<Waits>,
+    pub waits: Option<PollIntervals>,
 }
 
 /// A vendor, as texts name it and as its service is called.

@@ -8,7 +8,7 @@ use outlast_core::{
     Code, ConversationId, Job, JobId, JobState, Key, NewJob, Scope, StateKind, StoreError,
     Timestamp, Visibility,
 };
-use outlast_engine::{Engine, Started};
+use outlast_engine::{Engine, StartOutcome};
 use outlast_mirror::StatusWord;
 use rmcp::model::{CallToolResult, ContentBlock};
 use serde_json::json;
@@ -18,7 +18,7 @@ use crate::caller::Caller;
 use crate::receipt::Receipt;
 use crate::reply::{Answered, Refusal, RefusalCode, ToolResult};
 use crate::tool_names::research::HISTORY;
-use crate::wait::{self, Whose};
+use crate::wait::{self, IdOrigin};
 
 /// The interval at which a call that attached to another process's job checks that this process is still running.
 const LOOK_AFTER: Duration = Duration::from_secs(2);
@@ -77,7 +77,7 @@ pub(crate) enum AskAnew {
 }
 
 /// The result of a held call.
-pub(crate) enum Carried {
+pub(crate) enum HeldResult {
     Answered(Answered),
     /// The job has not ended: the call did not wait, or the wait ended first.
     Unfinished {
@@ -87,7 +87,7 @@ pub(crate) enum Carried {
     },
 }
 
-impl Carried {
+impl HeldResult {
     /// Returns the answer. For a job that has not ended, returns an error that says how to get the result with the same
     /// call.
     pub(crate) fn into_answer(self) -> ToolResult<Answered> {
@@ -117,7 +117,7 @@ pub(crate) async fn carry(
     caller: &mut Caller,
     call: HeldCall,
     outcome: &Outcome<'_>,
-) -> Result<Carried, Refusal> {
+) -> Result<HeldResult, Refusal> {
     let (answer_with, has_key) = (call.answer_with, call.key.is_some());
     let visibility = call.job.visibility;
     let told_again = match call.told_again {
@@ -133,14 +133,14 @@ pub(crate) async fn carry(
                 refuse_foreign_settings(engine, &caller.scope(), &started.job).await?;
             }
             engine.carry_if_held(&started.job);
-            return Ok(Carried::Answered(Answered::Task(Box::new(started.job))));
+            return Ok(HeldResult::Answered(Answered::Task(Box::new(started.job))));
         }
         // A repeated answer is marked as a replay. A task cannot be marked, so the outcome is returned instead.
         AnswerWith::Task => None,
         AnswerWith::JobAtOnce => {
             return Ok(match outcome(&started.job) {
-                Some(outcome) => Carried::Answered(outcome?.into()),
-                None => Carried::Unfinished { job: Box::new(started.job), timed_out: None },
+                Some(outcome) => HeldResult::Answered(outcome?.into()),
+                None => HeldResult::Unfinished { job: Box::new(started.job), timed_out: None },
             });
         }
         AnswerWith::Outcome { within } => within,
@@ -149,7 +149,7 @@ pub(crate) async fn carry(
     started.job = wait_for_end(engine, caller, &started, within, visibility).await?;
     let Some(outcome) = outcome(&started.job) else {
         let timed_out = within.filter(|limit| since.elapsed() >= *limit);
-        return Ok(Carried::Unfinished { job: Box::new(started.job), timed_out });
+        return Ok(HeldResult::Unfinished { job: Box::new(started.job), timed_out });
     };
     let answer = match told_again {
         ToldAgain::ForAWhile(ask_anew) => tell(engine, &started, ask_anew, outcome)?,
@@ -163,11 +163,11 @@ pub(crate) async fn carry(
             outcome?
         }
     };
-    Ok(Carried::Answered(answer.into()))
+    Ok(HeldResult::Answered(answer.into()))
 }
 
 /// Starts the job of a call, or attaches to the job of an earlier identical call.
-async fn start(engine: &Engine, caller: &Caller, call: HeldCall) -> Result<Started, Refusal> {
+async fn start(engine: &Engine, caller: &Caller, call: HeldCall) -> Result<StartOutcome, Refusal> {
     let HeldCall { job, key, call_key, answer_with, .. } = call;
     let conversation = job.conversation.clone();
     let started = match answer_with {
@@ -209,11 +209,11 @@ async fn busy(engine: &Engine, caller: &Caller, job: &JobId, id: &ConversationId
 async fn wait_for_end(
     engine: &Engine,
     caller: &mut Caller,
-    started: &Started,
+    started: &StartOutcome,
     within: Option<Duration>,
     visibility: Visibility,
 ) -> Result<Job, Refusal> {
-    let Started { job, existed, .. } = started;
+    let StartOutcome { job, existed, .. } = started;
     if job.state.kind().is_terminal() {
         return Ok(job.clone());
     }
@@ -221,7 +221,7 @@ async fn wait_for_end(
     if *existed {
         refuse_foreign_settings(engine, &scope, job).await?;
     }
-    let whose = if *existed { Whose::Any } else { Whose::JustMade };
+    let whose = if *existed { IdOrigin::Any } else { IdOrigin::JustMade };
     let reading = tokio::select! {
         reading = wait::for_job(engine, caller, &job.id, within, whose) => reading?,
         refused = refuse_uncarried(engine, &scope, job, visibility), if *existed => return Err(refused),
@@ -252,8 +252,13 @@ async fn refuse_uncarried(
 }
 
 /// Renders the outcome of research for this call: either its first answer, which is recorded, or a replay.
-fn tell(engine: &Engine, started: &Started, ask_anew: AskAnew, outcome: ToolResult) -> ToolResult {
-    let Started { job, replay, .. } = started;
+fn tell(
+    engine: &Engine,
+    started: &StartOutcome,
+    ask_anew: AskAnew,
+    outcome: ToolResult,
+) -> ToolResult {
+    let StartOutcome { job, replay, .. } = started;
     let outcome = match job.needs_consent() {
         true => outcome.map_err(|refusal| refusal.without_retry(instead_of_again(ask_anew))),
         false => outcome,

@@ -49,7 +49,7 @@ impl AskedQuestion<'_> {
 
     fn digest(&self) -> Result<[u8; 32], Refusal> {
         #[derive(Serialize)]
-        struct Folded<'a> {
+        struct FoldedQuestion<'a> {
             tool: &'a str,
             conversation: Option<&'a str>,
             messages: Vec<(Role, String)>,
@@ -61,7 +61,7 @@ impl AskedQuestion<'_> {
         // The order of domains does not matter.
         filters.domains.sort();
         filters.domains.dedup();
-        digest(&Folded {
+        digest(&FoldedQuestion {
             tool: self.tool,
             conversation: self.conversation,
             messages: messages.map(|said| (said.role, fold(&said.content))).collect(),

@@ -4,7 +4,7 @@
 
 mod tools;
 pub use tools::instructions::{DEEP_RESEARCH, research_instructions};
-pub use tools::jobs::{InputSchema, Jobs, JobsMode, JobsOptions, Work, Workflow};
+pub use tools::jobs::{InputSchema, Jobs, JobsMode, JobsOptions, WorkKind, Workflow};
 pub use tools::perplexity::{Perplexity, PerplexityOptions};
 pub use tools::recipient::{Disclaimer, WAYS_TO_A_PROVIDER, how_to_configure};
 pub use tools::research::{DocumentSharing, Research, ResearchMode, ResearchOptions, ResearchSet};

@@ -15,7 +15,7 @@ const FOR_EVER: Duration = Duration::from_secs(366 * 24 * 60 * 60);
 
 /// The origin of the caller's job id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Whose {
+pub(crate) enum IdOrigin {
     /// This call created the job.
     JustMade,
     /// Any other origin.
@@ -30,7 +30,7 @@ pub(crate) async fn for_job(
     caller: &mut Caller,
     id: &JobId,
     budget: Option<Duration>,
-    whose: Whose,
+    whose: IdOrigin,
 ) -> Result<Option<Reading>, PollError> {
     caller.waits();
     let (began, scope) = (engine.now(), caller.scope());
@@ -39,8 +39,8 @@ pub(crate) async fn for_job(
         Some(reporter) => wait_and_report(engine, &scope, id, budget, reporter).await?,
         // Only the end matters, and it is read once for all that wait for it.
         None => match whose {
-            Whose::JustMade => engine.poll_own(&scope, id, budget).await?,
-            Whose::Any => engine.poll(&scope, id, budget).await?,
+            IdOrigin::JustMade => engine.poll_own(&scope, id, budget).await?,
+            IdOrigin::Any => engine.poll(&scope, id, budget).await?,
         },
     };
     let ended = reading.as_ref().and_then(|reading| Some((reading.job.ended_at()?, reading.now)));
@@ -61,7 +61,7 @@ pub(crate) async fn poll(
     if budget.is_zero() {
         return Ok(engine.read(&caller.scope(), &id).await?);
     }
-    Ok(for_job(engine, caller, &id, Some(budget), Whose::Any).await?)
+    Ok(for_job(engine, caller, &id, Some(budget), IdOrigin::Any).await?)
 }
 
 /// Cancels the job and reads it; a job that has ended keeps its outcome. `None` if the caller has no such job.

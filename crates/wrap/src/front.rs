@@ -21,13 +21,13 @@ use tokio::time::Instant;
 
 use crate::call::{Caller, failure_answer};
 use crate::frame::{Hello, ToFront, ToHost};
-use crate::host::{Identity, until};
+use crate::host::{HostIdentity, until};
 use crate::line::MAX_LINE_TEXT;
-use crate::message::{Kind, Message, id_key, response};
+use crate::message::{Message, MessageKind, id_key, response};
 use crate::paths;
-use crate::session::{Session, greeting};
+use crate::session::{ClientSession, greeting};
 use crate::settings::WrapSettings;
-use pipes::{ClientLine, Happened, Link, Stdout};
+use pipes::{ClientLine, FrontEvent, Link, Stdout};
 
 /// The time that a client that sent a signal waits for the server to end.
 const SIGNAL_GRACE: Duration = Duration::from_secs(2);
@@ -41,7 +41,7 @@ pub struct FrontOptions {
     /// The settings.
     pub settings: WrapSettings,
     /// Identifies the host processes that this front may use.
-    pub identity: Identity,
+    pub identity: HostIdentity,
     /// The folder that holds their sockets.
     pub data_dir: PathBuf,
     /// This program, to be started as a host process.
@@ -55,7 +55,7 @@ pub struct FrontOptions {
 }
 
 /// A request that the client waits for.
-struct Waiting {
+struct PendingRequest {
     line: Vec<u8>,
     /// Set for a tool call, which is never sent twice.
     call: Option<Caller>,
@@ -65,8 +65,8 @@ struct Front {
     options: FrontOptions,
     /// The name of this front for host processes.
     token: String,
-    session: Session,
-    waiting: BTreeMap<String, Waiting>,
+    session: ClientSession,
+    waiting: BTreeMap<String, PendingRequest>,
     result_tool: Option<String>,
     has_ended: bool,
     /// True if this front has had a host process before.
@@ -74,7 +74,7 @@ struct Front {
     leave_at: Option<Instant>,
     link: Option<Link>,
     stdout: Stdout,
-    happened: mpsc::UnboundedSender<Happened>,
+    happened: mpsc::UnboundedSender<FrontEvent>,
 }
 
 /// Runs a front until the client or the server is gone; returns the exit code.
@@ -84,7 +84,7 @@ pub async fn run(options: FrontOptions) -> io::Result<i32> {
     let front = Front {
         options,
         token: uuid::Uuid::new_v4().simple().to_string(),
-        session: Session::default(),
+        session: ClientSession::default(),
         waiting: BTreeMap::new(),
         result_tool: None,
         has_ended: false,
@@ -101,7 +101,7 @@ impl Front {
     async fn run(
         mut self,
         mut input: pipes::Input,
-        happened: &mut mpsc::UnboundedReceiver<Happened>,
+        happened: &mut mpsc::UnboundedReceiver<FrontEvent>,
     ) -> io::Result<i32> {
         let kinds = [
             SignalKind::interrupt(),
@@ -156,11 +156,11 @@ impl Front {
                     self.handle_signal(signal);
                 }
                 event = happened.recv() => match event {
-                    Some(Happened::Exit(code)) => return Ok(code),
-                    Some(Happened::ClientGone) | None => return Ok(0),
-                    Some(Happened::Done(id)) => drop(self.waiting.remove(&id)),
-                    Some(Happened::ResultTool(name)) => self.result_tool = Some(name),
-                    Some(Happened::HostGone) => {
+                    Some(FrontEvent::Exit(code)) => return Ok(code),
+                    Some(FrontEvent::ClientGone) | None => return Ok(0),
+                    Some(FrontEvent::Done(id)) => drop(self.waiting.remove(&id)),
+                    Some(FrontEvent::ResultTool(name)) => self.result_tool = Some(name),
+                    Some(FrontEvent::HostGone) => {
                         starts += 1;
                         if self.leave_at.is_some() || !self.lose_calls().await {
                             return Ok(0);
@@ -235,7 +235,8 @@ impl Front {
         let mut stream = UnixStream::from_std(ours)?;
         let mut hello = Hello { had_host: self.had_host, ..self.hello() };
         self.had_host = true;
-        let greets = |waiting: &Waiting| Some(&waiting.line) == self.session.initialize.as_ref();
+        let greets =
+            |waiting: &PendingRequest| Some(&waiting.line) == self.session.initialize.as_ref();
         if !self.waiting.values().any(greets) {
             hello.replay = self.session.replay();
         }
@@ -268,10 +269,10 @@ impl Front {
         let message = line.ends_with(b"\n").then(|| Message::read(&line)).flatten();
         if let Some(message) = message {
             self.session.observe(&line, &message);
-            if let Kind::Request { id, method } = message.kind() {
+            if let MessageKind::Request { id, method } = message.kind() {
                 let call = (method == "tools/call").then(|| Caller::new(&message.params(), id));
                 let kept = if call.is_some() { Vec::new() } else { line.clone() };
-                self.waiting.insert(id_key(id), Waiting { line: kept, call });
+                self.waiting.insert(id_key(id), PendingRequest { line: kept, call });
             }
         }
         self.send(ToHost::Line(line));

@@ -4,7 +4,7 @@ use tokio::time::Instant;
 
 use crate::call::{Call, CallDigest, CallRow, Caller, hand_off_answer, own_id, tool_error};
 use crate::frame::ToFront;
-use crate::host::{Event, Host};
+use crate::host::{Host, HostEvent};
 use crate::message::{CallParams, CancelParams, Message, id_key, replace_parts};
 use crate::rows::{CancelledJob, Row, RowEvent};
 
@@ -100,7 +100,7 @@ impl Host {
         let (rows, events) = (self.rows.clone(), self.events.clone());
         outlast_engine::spawn(async move {
             let made = rows.make(&server, &tool, &arguments).await;
-            drop(events.send(Event::RowMade(number, made)).await);
+            drop(events.send(HostEvent::RowMade(number, made)).await);
         });
     }
 

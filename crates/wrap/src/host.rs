@@ -20,14 +20,14 @@ use tokio::time::Instant;
 
 use crate::call::Call;
 use crate::frame::{Frame as _, Hello, ToFront, ToHost};
-use crate::journal::{self, Journal, LeftJournal, Unreceived};
+use crate::journal::{self, Journal, LeftJournal, UndeliveredCall};
 use crate::line::MAX_LINE_TEXT;
 use crate::message::Message;
 use crate::paths;
 use crate::result_tool::ResultTool;
 use crate::rows::{CallRows, CancelledJob, Found, Row, Rows};
 use crate::server::{Backlog, ServerProcess};
-use crate::session::Session;
+use crate::session::ClientSession;
 use crate::settings::WrapSettings;
 use crate::tool_changes::{self, ToolDigests};
 use fronts::FrontLink;
@@ -37,9 +37,9 @@ pub struct HostOptions {
     /// The server.
     pub command: ServerCommand,
     /// The identity by which fronts find it.
-    pub identity: Identity,
+    pub identity: HostIdentity,
     /// The identity of the server, independent of the environment: command or address, and folder.
-    pub server: Identity,
+    pub server: HostIdentity,
     /// The folder of its socket.
     pub data_dir: PathBuf,
     /// The store of the calls.
@@ -68,9 +68,9 @@ pub struct ServerCommand {
 
 /// The digest of command, folder and environment, which a host process and a front must share.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Identity(pub(crate) String);
+pub struct HostIdentity(pub(crate) String);
 
-impl Identity {
+impl HostIdentity {
     /// Computes the identity of these parts.
     pub fn from_parts<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> Self {
         let mut hash = Sha256::new();
@@ -83,7 +83,7 @@ impl Identity {
 }
 
 /// An event that a host process handles.
-pub(crate) enum Event {
+pub(crate) enum HostEvent {
     /// Counted in [`Host::to_server`] until it is handled.
     FromFront(u64, ToHost),
     FrontGone(u64),
@@ -102,10 +102,10 @@ pub(crate) enum Event {
     SessionLost(u64),
     RowMade(u64, Result<Row, String>),
     /// The result of the `get_result` lookup in the store, for the caller that asked.
-    Found(crate::result_tool::Asked, Result<Found, String>),
+    Found(crate::result_tool::ResultCall, Result<Found, String>),
 }
 
-impl Event {
+impl HostEvent {
     /// Returns the bytes that count as waiting until the event is handled: from the server, and from the client.
     fn waiting_bytes(&self) -> (usize, usize) {
         match self {
@@ -174,7 +174,7 @@ pub(crate) struct Host {
     pub(crate) give_up: Duration,
     /// The time at which the last client left, if none is attached.
     pub(crate) left_at: Option<Instant>,
-    pub(crate) events: mpsc::Sender<Event>,
+    pub(crate) events: mpsc::Sender<HostEvent>,
     pub(crate) rows: Rows,
 
     pub(crate) front: Option<FrontLink>,
@@ -193,7 +193,7 @@ pub(crate) struct Host {
     pub(crate) insist_at: Option<Instant>,
     pub(crate) insisted: u32,
 
-    pub(crate) session: Session,
+    pub(crate) session: ClientSession,
     /// The server's answer to the greeting.
     pub(crate) greeted: Option<Vec<u8>>,
     /// True if the client's greeting is answered with [`Host::greeted`].
@@ -205,7 +205,7 @@ pub(crate) struct Host {
     /// The calls that no client has received, of this host process and of earlier ones.
     pub(crate) journal: Journal,
     pub(crate) data_dir: PathBuf,
-    pub(crate) identity: Identity,
+    pub(crate) identity: HostIdentity,
     /// The last number of a call, or of another request with one of our ids.
     pub(crate) last_call: u64,
     /// Calls that earlier host processes left and that are being looked up in the store, each with the front and the
@@ -272,10 +272,10 @@ impl Host {
     fn new(
         command: ServerCommand,
         [idle, give_up]: [Duration; 2],
-        events: mpsc::Sender<Event>,
+        events: mpsc::Sender<HostEvent>,
         rows: Rows,
         journal: Journal,
-        (data_dir, identity): (PathBuf, Identity),
+        (data_dir, identity): (PathBuf, HostIdentity),
         tools: ToolDigests,
     ) -> Self {
         Self {
@@ -296,7 +296,7 @@ impl Host {
             own_requests: HashSet::new(),
             insist_at: None,
             insisted: 0,
-            session: Session::default(),
+            session: ClientSession::default(),
             greeted: None,
             is_adopted: false,
             calls: BTreeMap::new(),
@@ -323,7 +323,7 @@ impl Host {
     /// Handles events until nothing is left to do.
     async fn work(
         &mut self,
-        mut happened: mpsc::Receiver<Event>,
+        mut happened: mpsc::Receiver<HostEvent>,
         mut cancelled: mpsc::UnboundedReceiver<CancelledJob>,
     ) -> io::Result<()> {
         use tokio::signal::unix::{SignalKind, signal};
@@ -348,16 +348,16 @@ impl Host {
         }
     }
 
-    fn handle(&mut self, event: Event) {
+    fn handle(&mut self, event: HostEvent) {
         let (from_server, from_client) = event.waiting_bytes();
         self.handle_counted(event);
         self.to_client.remove(from_server);
         self.to_server.remove(from_client);
     }
 
-    fn handle_counted(&mut self, event: Event) {
+    fn handle_counted(&mut self, event: HostEvent) {
         match event {
-            Event::FromFront(front, message) if self.is_attached(front) => match message {
+            HostEvent::FromFront(front, message) if self.is_attached(front) => match message {
                 ToHost::Hello(_) | ToHost::AreYouThere => {}
                 ToHost::Line(line) => self.client_line(line),
                 ToHost::End => self.client_ended(),
@@ -367,33 +367,35 @@ impl Host {
                 }
                 ToHost::Signal(signal) => self.handle_signal(signal),
             },
-            Event::FrontGone(front) if self.is_attached(front) => self.front_gone(),
-            Event::NewFront(stream, hello) => self.new_front(stream, hello),
-            Event::TookOver(front, left) => self.took_over(front, left),
-            Event::ServerLine(generation, line) if self.is_server(generation) => {
+            HostEvent::FrontGone(front) if self.is_attached(front) => self.front_gone(),
+            HostEvent::NewFront(stream, hello) => self.new_front(stream, hello),
+            HostEvent::TookOver(front, left) => self.took_over(front, left),
+            HostEvent::ServerLine(generation, line) if self.is_server(generation) => {
                 self.server_line(line);
                 self.close_if_done();
             }
-            Event::ServerLineTooLong(generation) if self.is_server(generation) => {
+            HostEvent::ServerLineTooLong(generation) if self.is_server(generation) => {
                 self.stop_server(&format!("wrote a line of more than {MAX_LINE_TEXT}"));
             }
-            Event::ServerClosedPipe(generation, what) if self.is_server(generation) => {
+            HostEvent::ServerClosedPipe(generation, what) if self.is_server(generation) => {
                 self.server_closed_pipe(what);
             }
-            Event::ServerStderr(bytes) => self.tell_front(ToFront::Stderr(bytes)),
-            Event::ServerExited(generation, code) if self.is_server(generation) => {
+            HostEvent::ServerStderr(bytes) => self.tell_front(ToFront::Stderr(bytes)),
+            HostEvent::ServerExited(generation, code) if self.is_server(generation) => {
                 self.server_exited(code);
             }
-            Event::SessionLost(generation) if self.is_server(generation) => self.session_lost(),
+            HostEvent::SessionLost(generation) if self.is_server(generation) => self.session_lost(),
             // From a front or a server that this host process no longer has.
-            Event::FromFront(..) | Event::FrontGone(_) => {}
-            Event::ServerLine(..) | Event::ServerLineTooLong(_) => {}
-            Event::ServerClosedPipe(..) | Event::ServerExited(..) | Event::SessionLost(_) => {}
-            Event::RowMade(number, made) => {
+            HostEvent::FromFront(..) | HostEvent::FrontGone(_) => {}
+            HostEvent::ServerLine(..) | HostEvent::ServerLineTooLong(_) => {}
+            HostEvent::ServerClosedPipe(..)
+            | HostEvent::ServerExited(..)
+            | HostEvent::SessionLost(_) => {}
+            HostEvent::RowMade(number, made) => {
                 self.row_made(number, made);
                 self.close_if_done();
             }
-            Event::Found(asked, found) => self.answer_found(asked, found),
+            HostEvent::Found(asked, found) => self.answer_found(asked, found),
         }
     }
 
@@ -405,7 +407,8 @@ impl Host {
             let input = digest.input.as_ref().map(|input| crate::session::hex(input));
             let digest = crate::session::hex(&digest.call);
             let greeting = self.session.mark().unwrap_or_default();
-            let noted = Unreceived { digest, input, greeting, front, goes_on: false, job: None };
+            let noted =
+                UndeliveredCall { digest, input, greeting, front, goes_on: false, job: None };
             self.journal.record_begin(number, noted);
         }
         self.calls.insert(number, call);

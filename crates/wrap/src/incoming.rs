@@ -4,7 +4,7 @@ use serde_json::value::RawValue;
 
 use crate::call::{Caller, looks_own, own_id, with_id};
 use crate::host::{Host, Request};
-use crate::message::{CallParams, Kind, Message, MetaParams, id_key, replace_parts};
+use crate::message::{CallParams, Message, MessageKind, MetaParams, id_key, replace_parts};
 use crate::result_tool::NAME as RESULT_TOOL;
 
 impl Host {
@@ -17,7 +17,7 @@ impl Host {
         }
         let Some(message) = Message::read(&line) else { return self.pass_to_server(line) };
         match message.kind() {
-            Kind::Request { id, method } => {
+            MessageKind::Request { id, method } => {
                 if method == "initialize" && self.is_adopted {
                     if self.greeted.is_some() {
                         return self.greet_adopted(id);
@@ -41,7 +41,7 @@ impl Host {
                 }
                 return self.pass_request(&line, &message, id, method);
             }
-            Kind::Notification { method } => {
+            MessageKind::Notification { method } => {
                 if method == "notifications/cancelled" {
                     return self.cancel(&line, &message);
                 }
@@ -50,7 +50,7 @@ impl Host {
                 }
                 self.session.observe(&line, &message);
             }
-            Kind::Response { id } => match self.questions.remove(&id_key(id)) {
+            MessageKind::Response { id } => match self.questions.remove(&id_key(id)) {
                 Some(question) if id_key(&question.id) != id_key(id) => {
                     return self.pass_to_server(with_id(&line, &question.id));
                 }
@@ -59,7 +59,7 @@ impl Host {
                 None if self.renames_questions => return,
                 None => {}
             },
-            Kind::Other => {}
+            MessageKind::Other => {}
         }
         self.pass_to_server(line);
     }

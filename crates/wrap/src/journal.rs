@@ -26,7 +26,7 @@ const LOCK_LOOK: Duration = Duration::from_millis(10);
 
 /// A call that no client has received.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Unreceived {
+pub(crate) struct UndeliveredCall {
     /// The digest of the tool and its arguments.
     pub(crate) digest: String,
     /// The digest of the answers that it brought to questions of the server.
@@ -45,11 +45,11 @@ pub(crate) struct Unreceived {
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-struct Entry {
+struct JournalEntry {
     call: u64,
     /// `None` if a client has it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    is: Option<Unreceived>,
+    is: Option<UndeliveredCall>,
 }
 
 /// The file of one host process. Calls continue without one if it cannot be written.
@@ -58,7 +58,7 @@ pub(crate) struct Journal {
     path: PathBuf,
     file: Option<File>,
     bytes: u64,
-    pub(crate) unreceived: BTreeMap<u64, Unreceived>,
+    pub(crate) unreceived: BTreeMap<u64, UndeliveredCall>,
     /// The calls among them that other host processes left.
     pub(crate) left: BTreeSet<u64>,
 }
@@ -68,7 +68,7 @@ pub(crate) struct Journal {
 pub(crate) struct LeftJournal {
     path: PathBuf,
     _lock: File,
-    calls: Vec<Unreceived>,
+    calls: Vec<UndeliveredCall>,
 }
 
 impl Journal {
@@ -100,14 +100,14 @@ impl Journal {
         last
     }
 
-    pub(crate) fn record_begin(&mut self, call: u64, is: Unreceived) {
+    pub(crate) fn record_begin(&mut self, call: u64, is: UndeliveredCall) {
         self.note(call, Some(is));
     }
 
     /// Records that its caller was notified that it continues, or has left.
     pub(crate) fn goes_on(&mut self, call: u64, job: Option<String>) {
         if let Some(is) = self.unreceived.get(&call) {
-            let is = Unreceived { goes_on: true, job, ..is.clone() };
+            let is = UndeliveredCall { goes_on: true, job, ..is.clone() };
             self.note(call, Some(is));
         }
     }
@@ -125,8 +125,8 @@ impl Journal {
         }
     }
 
-    fn note(&mut self, call: u64, is: Option<Unreceived>) {
-        let entry = line(&Entry { call, is: is.clone() });
+    fn note(&mut self, call: u64, is: Option<UndeliveredCall>) {
+        let entry = line(&JournalEntry { call, is: is.clone() });
         match is {
             Some(is) => drop(self.unreceived.insert(call, is)),
             None => {
@@ -156,7 +156,8 @@ impl Journal {
         let old = self.file.replace(file);
         self.bytes = 0;
         let open = self.unreceived.iter();
-        let lines = open.map(|(call, is)| line(&Entry { call: *call, is: Some(is.clone()) }));
+        let lines =
+            open.map(|(call, is)| line(&JournalEntry { call: *call, is: Some(is.clone()) }));
         let lines: Vec<u8> = lines.flatten().collect();
         self.write(&lines)?;
         std::fs::rename(&new, &self.path)?;
@@ -180,7 +181,7 @@ pub(crate) fn sweep(data_dir: &Path) {
     }
 }
 
-fn line(entry: &Entry) -> Vec<u8> {
+fn line(entry: &JournalEntry) -> Vec<u8> {
     let mut line = serde_json::to_vec(entry).unwrap_or_default();
     line.push(b'\n');
     line
@@ -245,9 +246,9 @@ fn try_to_take_over(path: &Path) -> io::Result<Option<LeftJournal>> {
 }
 
 /// Returns the calls without an end. The last line of a host process that was killed may be half a line.
-fn still_open(text: &str) -> Vec<Unreceived> {
+fn still_open(text: &str) -> Vec<UndeliveredCall> {
     let mut open = BTreeMap::new();
-    for entry in text.lines().filter_map(|line| serde_json::from_str::<Entry>(line).ok()) {
+    for entry in text.lines().filter_map(|line| serde_json::from_str::<JournalEntry>(line).ok()) {
         match entry.is {
             Some(is) => drop(open.insert(entry.call, is)),
             None => drop(open.remove(&entry.call)),
@@ -260,9 +261,9 @@ fn still_open(text: &str) -> Vec<Unreceived> {
 mod tests {
     use super::*;
 
-    fn call(digest: &str) -> Unreceived {
+    fn call(digest: &str) -> UndeliveredCall {
         let (digest, text) = (digest.to_owned(), || "x".to_owned());
-        Unreceived {
+        UndeliveredCall {
             digest,
             input: None,
             greeting: text(),

@@ -26,7 +26,7 @@ mod message;
 mod paths;
 mod settings;
 
-pub use host::{HostOptions, Identity};
+pub use host::{HostIdentity, HostOptions};
 pub use rows::{CallRows, end_calls, killed_hosts};
 pub use settings::{OnCancel, ToolPolicy, WrapSettings};
 pub use tool_changes::{ToolChange, recent_tool_changes};

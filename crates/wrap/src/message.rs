@@ -23,7 +23,7 @@ pub(crate) struct Message<'a> {
 
 /// The kind of a message.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Kind<'a> {
+pub(crate) enum MessageKind<'a> {
     Request {
         id: &'a str,
         method: &'a str,
@@ -46,15 +46,15 @@ impl<'a> Message<'a> {
         is_object.then(|| serde_json::from_slice(line).ok()).flatten()
     }
 
-    pub(crate) fn kind(&'a self) -> Kind<'a> {
+    pub(crate) fn kind(&'a self) -> MessageKind<'a> {
         let id = self.id.map(RawValue::get).filter(|id| *id != "null");
         match (id, self.method.as_deref()) {
-            (Some(id), Some(method)) => Kind::Request { id, method },
-            (None, Some(method)) => Kind::Notification { method },
+            (Some(id), Some(method)) => MessageKind::Request { id, method },
+            (None, Some(method)) => MessageKind::Notification { method },
             (Some(id), None) if self.result.is_some() || self.error.is_some() => {
-                Kind::Response { id }
+                MessageKind::Response { id }
             }
-            (_, None) => Kind::Other,
+            (_, None) => MessageKind::Other,
         }
     }
 
@@ -242,6 +242,6 @@ mod tests {
             assert!(Message::read(line.as_bytes()).is_none(), "{line}");
         }
         let null = br#"{"id":null,"error":{}}"#;
-        assert_eq!(Message::read(null).unwrap().kind(), Kind::Other);
+        assert_eq!(Message::read(null).unwrap().kind(), MessageKind::Other);
     }
 }

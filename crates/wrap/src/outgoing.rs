@@ -9,8 +9,8 @@ use crate::call::{Outcome, call_number, looks_own, own_id, parse_answer, with_id
 use crate::frame::ToFront;
 use crate::host::{CallStop, Host, Question};
 use crate::message::{
-    CancelParams, Kind, Message, MetaParams, ProgressParams, ToolsPage, id_key, read_or_default,
-    repair_utf8, replace_parts, response,
+    CancelParams, Message, MessageKind, MetaParams, ProgressParams, ToolsPage, id_key,
+    read_or_default, repair_utf8, replace_parts, response,
 };
 use crate::rows::{CancelledJob, RowEvent};
 
@@ -24,14 +24,14 @@ impl Host {
             };
         };
         match message.kind() {
-            Kind::Response { id } => {
+            MessageKind::Response { id } => {
                 let id = id.to_owned();
                 self.handle_answer(&id, line);
             }
-            Kind::Request { id, method: "ping" } if self.front.is_none() => {
+            MessageKind::Request { id, method: "ping" } if self.front.is_none() => {
                 self.send_now(response(id, "result", "{}"));
             }
-            Kind::Request { id, method } => {
+            MessageKind::Request { id, method } => {
                 let (shown, line) = match self.renames_questions {
                     true => {
                         self.last_question += 1;
@@ -51,22 +51,22 @@ impl Host {
                 self.questions.insert(shown, question);
                 self.tell_front(ToFront::Line(line));
             }
-            Kind::Notification { method: "notifications/progress" } => {
+            MessageKind::Notification { method: "notifications/progress" } => {
                 if let Some(line) = self.progress(&line, &message) {
                     self.tell_front(ToFront::Line(line));
                 }
             }
-            Kind::Notification { method: "notifications/cancelled" } => {
+            MessageKind::Notification { method: "notifications/cancelled" } => {
                 if let Some(line) = self.server_cancels(&line, &message) {
                     self.tell_front(ToFront::Line(line));
                 }
             }
-            Kind::Notification { .. } => {
+            MessageKind::Notification { .. } => {
                 if let Some(line) = self.notification(&line, &message) {
                     self.tell_front(ToFront::Line(line));
                 }
             }
-            Kind::Other => self.tell_front(ToFront::Line(line)),
+            MessageKind::Other => self.tell_front(ToFront::Line(line)),
         }
     }
 

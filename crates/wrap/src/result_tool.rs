@@ -9,8 +9,8 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use crate::call::{CallDigest, Caller, failure_answer, text_result, tool_error};
-use crate::host::{Event, Host, Request};
-use crate::journal::Unreceived;
+use crate::host::{Host, HostEvent, Request};
+use crate::journal::UndeliveredCall;
 use crate::message::{
     CallParams, Message, ToolsPage, id_key, read_or_default, replace_parts, response,
 };
@@ -33,7 +33,7 @@ pub(crate) struct ResultTool {
 
 /// A call of `get_result`.
 #[derive(Debug)]
-pub(crate) struct Asked {
+pub(crate) struct ResultCall {
     caller: Caller,
     job: JobId,
     offset: usize,
@@ -171,10 +171,10 @@ impl Host {
             // The store has it, or will soon; with this answer it is received.
             self.forget_call(number);
         }
-        self.look_up(Asked { caller, job, offset, left_behind: None, front: self.fronts });
+        self.look_up(ResultCall { caller, job, offset, left_behind: None, front: self.fronts });
     }
 
-    fn look_up(&mut self, asked: Asked) {
+    fn look_up(&mut self, asked: ResultCall) {
         let request = Request { method: NAME.to_owned(), id: asked.caller.id.clone() };
         self.outstanding.insert(id_key(&asked.caller.id), request);
         let wait = self.settings.after;
@@ -185,7 +185,7 @@ impl Host {
                 None => KnownHost::MayRun,
             };
             let found = rows.find(asked.job, wait, host).await;
-            drop(events.send(Event::Found(asked, found)).await);
+            drop(events.send(HostEvent::Found(asked, found)).await);
         });
     }
 
@@ -197,7 +197,7 @@ impl Host {
         }
         let input = digest.input.as_ref().map(|input| hex(input));
         let digest = hex(&digest.call);
-        let is_it = |call: &Unreceived| {
+        let is_it = |call: &UndeliveredCall| {
             call.digest == digest
                 && self.session.has_mark(&call.greeting)
                 && (input.is_none() || input == call.input)
@@ -225,12 +225,12 @@ impl Host {
         };
         self.looked_up.insert(number, (self.fronts, id_key(&caller.id)));
         let left_behind = Some(LeftBehind { number, line: line.to_vec() });
-        self.look_up(Asked { caller, job, offset: 0, left_behind, front: self.fronts });
+        self.look_up(ResultCall { caller, job, offset: 0, left_behind, front: self.fronts });
     }
 
     /// Handles the answer of the store.
-    pub(crate) fn answer_found(&mut self, asked: Asked, found: Result<Found, String>) {
-        let Asked { caller, job, offset, left_behind, front } = asked;
+    pub(crate) fn answer_found(&mut self, asked: ResultCall, found: Result<Found, String>) {
+        let ResultCall { caller, job, offset, left_behind, front } = asked;
         if let Some(left) = &left_behind {
             let asker = (front, id_key(&caller.id));
             self.looked_up.retain(|number, by| *number != left.number || *by != asker);

@@ -13,7 +13,7 @@ use outlast_core::{
     Progress, Provider, ProviderError, ProviderErrorKind, RecoverySemantics, RemoteRun, Request,
     ResumePolicy, Run, Scope, StateKind, Step, StopOutcome, Timestamp, Usage, Visibility,
 };
-use outlast_engine::{Engine, Providers, Shutdown, Takes, Until, Worker};
+use outlast_engine::{Engine, LeaveTime, Providers, Shutdown, Worker, WorkerRole};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::sync::{OnceCell, mpsc, oneshot};
@@ -159,9 +159,9 @@ impl Rows {
             .get_or_try_init(async || {
                 let providers = providers(profile, runs.clone(), cancelled.clone());
                 let engine = store.engine(providers, stop.clone()).await?;
-                let worker = Worker::new(&engine, Takes::HeldCallsOnly);
+                let worker = Worker::new(&engine, WorkerRole::HeldCallsOnly);
                 let worker = outlast_engine::spawn(async move {
-                    if let Err(error) = worker.run(Until::Asked).await {
+                    if let Err(error) = worker.run(LeaveTime::Asked).await {
                         tracing::error!(%error, "the worker of wrapped calls ended");
                     }
                 });
@@ -307,8 +307,9 @@ pub async fn end_calls(profile: &Profile, store: &dyn CallRows) -> Result<(), St
     let stop = Shutdown::new();
     let engine = store.engine(providers(profile, Runs::default(), cancelled), stop.clone()).await?;
     // The queue has no jobs of this profile, but only a queue worker exits by itself.
-    let worker = Worker::new(&engine, Takes::TheQueue);
-    let ended = worker.run(Until::IdleFor(Duration::ZERO)).await.map_err(|error| error.to_string());
+    let worker = Worker::new(&engine, WorkerRole::TheQueue);
+    let ended =
+        worker.run(LeaveTime::IdleFor(Duration::ZERO)).await.map_err(|error| error.to_string());
     stop.ask();
     ended
 }

@@ -18,7 +18,7 @@ use tokio::sync::{Notify, mpsc, watch};
 use tokio::time::timeout;
 
 use crate::frame::{MAX_BATCH, is_hung_up};
-use crate::host::{Event, ServerCommand};
+use crate::host::{HostEvent, ServerCommand};
 use crate::line::{MAX_LINE, read_line};
 use crate::web;
 
@@ -85,7 +85,7 @@ impl ServerProcess {
     pub(crate) fn start(
         command: &ServerCommand,
         generation: u64,
-        events: &mpsc::Sender<Event>,
+        events: &mpsc::Sender<HostEvent>,
         to_client: Arc<Backlog>,
         backlog: Arc<Backlog>,
     ) -> io::Result<Self> {
@@ -129,7 +129,7 @@ impl ServerProcess {
                 Some(what) = closed.recv() => match timeout(EXIT_GRACE, process.wait()).await {
                     Ok(status) => status,
                     Err(_) => {
-                        drop(events.send(Event::ServerClosedPipe(generation, what)).await);
+                        drop(events.send(HostEvent::ServerClosedPipe(generation, what)).await);
                         end_process(&mut process, group).await
                     }
                 },
@@ -139,7 +139,7 @@ impl ServerProcess {
                 drop(reader.await);
             }
             let code = status.map_or(1, exit_code);
-            drop(events.send(Event::ServerExited(generation, code)).await);
+            drop(events.send(HostEvent::ServerExited(generation, code)).await);
             // If this process exits before that is done, the guard does it.
             if let Some(group) = group {
                 end_group(group).await;
@@ -284,7 +284,7 @@ async fn read_lines(
     pipe: impl AsyncRead + Unpin,
     mut exited: watch::Receiver<bool>,
     generation: u64,
-    events: mpsc::Sender<Event>,
+    events: mpsc::Sender<HostEvent>,
     to_client: Arc<Backlog>,
 ) {
     let mut pipe = BufReader::with_capacity(64 * 1024, pipe);
@@ -293,7 +293,7 @@ async fn read_lines(
         let mut line = Vec::new();
         until_silent(&mut exited, read_line(&mut pipe, &mut line)).await;
         if line.len() > MAX_LINE {
-            drop(events.send(Event::ServerLineTooLong(generation)).await);
+            drop(events.send(HostEvent::ServerLineTooLong(generation)).await);
             return;
         }
         // An incomplete line is the last one.
@@ -307,19 +307,19 @@ async fn read_lines(
 /// Sends a line of the server to the host process, which removes it from the backlog. Returns false if the host process
 /// is gone.
 pub(crate) async fn pass_line(
-    events: &mpsc::Sender<Event>,
+    events: &mpsc::Sender<HostEvent>,
     to_client: &Backlog,
     generation: u64,
     line: Vec<u8>,
 ) -> bool {
     to_client.add(line.len());
-    events.send(Event::ServerLine(generation, line)).await.is_ok()
+    events.send(HostEvent::ServerLine(generation, line)).await.is_ok()
 }
 
 async fn read_stderr(
     mut pipe: impl AsyncRead + Unpin,
     mut exited: watch::Receiver<bool>,
-    events: mpsc::Sender<Event>,
+    events: mpsc::Sender<HostEvent>,
     to_client: Arc<Backlog>,
 ) {
     let mut piece = vec![0; 16 * 1024];
@@ -328,7 +328,7 @@ async fn read_stderr(
         to_client.room().await;
         let read = until_silent(&mut exited, pipe.read(&mut piece)).await;
         let bytes = piece.get(..read).unwrap_or_default().to_vec();
-        if read == 0 || events.send(Event::ServerStderr(bytes)).await.is_err() {
+        if read == 0 || events.send(HostEvent::ServerStderr(bytes)).await.is_err() {
             return;
         }
     }

@@ -12,7 +12,7 @@ use crate::message::{Message, MetaParams, client_name};
 
 /// The client's side of a session.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Session {
+pub(crate) struct ClientSession {
     /// The client's greetings: its first message, and `initialize` if that came later.
     greetings: Vec<Greeting>,
     pub(crate) initialize: Option<Vec<u8>>,
@@ -33,7 +33,7 @@ struct Subscription {
     uri: String,
 }
 
-impl Session {
+impl ClientSession {
     /// Remembers a line of the client, if it is one of those.
     pub(crate) fn observe(&mut self, line: &[u8], message: &Message<'_>) {
         let Some(method) = message.method.as_deref() else { return };

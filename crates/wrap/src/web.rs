@@ -14,9 +14,11 @@ use serde_json::{Value, json};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::{AbortHandle, JoinSet};
 
-use crate::host::Event;
+use crate::host::HostEvent;
 use crate::line::MAX_LINE;
-use crate::message::{CallParams, CancelParams, Kind, Message, id_key, repair_utf8, response};
+use crate::message::{
+    CallParams, CancelParams, Message, MessageKind, id_key, repair_utf8, response,
+};
 use crate::server::{Backlog, ServerProcess, pass_line};
 
 /// The time limit for ending a session.
@@ -41,7 +43,7 @@ struct Web {
     endpoint: Endpoint,
     client: reqwest::Client,
     generation: u64,
-    events: mpsc::Sender<Event>,
+    events: mpsc::Sender<HostEvent>,
     to_client: Arc<Backlog>,
     session: Mutex<WebSession>,
     /// Set when the server has forgotten the session.
@@ -71,7 +73,7 @@ struct WebSession {
 }
 
 #[derive(Default, Deserialize)]
-struct Target {
+struct RequestTarget {
     #[serde(default)]
     name: Option<String>,
     #[serde(default)]
@@ -84,7 +86,7 @@ struct Target {
 pub(crate) fn start(
     endpoint: &Endpoint,
     generation: u64,
-    events: &mpsc::Sender<Event>,
+    events: &mpsc::Sender<HostEvent>,
     to_client: Arc<Backlog>,
     backlog: Arc<Backlog>,
 ) -> std::io::Result<ServerProcess> {
@@ -112,7 +114,7 @@ pub(crate) fn start(
         web.delete().await;
         let _ = exits.send(true);
         if !*web.lost.borrow() {
-            drop(web.events.send(Event::ServerExited(generation, 0)).await);
+            drop(web.events.send(HostEvent::ServerExited(generation, 0)).await);
         }
     });
     Ok(ServerProcess { generation, input: Some(input), backlog: to_server, group: None, exited })
@@ -143,22 +145,24 @@ impl Web {
             let message = Message::read(&line).unwrap_or_default();
             let (web, own) = (self.clone(), self.clone());
             let limit = match message.kind() {
-                Kind::Request { id, .. } => {
+                MessageKind::Request { id, .. } => {
                     let params: CallParams<'_> = message.params();
                     let (key, is_modern) = (id_key(id), params.meta().protocol_version.is_some());
                     let task = requests.spawn(async move { web.post(line).await });
                     open.insert(key, OpenRequest { task, is_modern });
                     continue;
                 }
-                Kind::Notification { method: "notifications/cancelled" } => {
+                MessageKind::Notification { method: "notifications/cancelled" } => {
                     if self.close_request(&message, &mut open) {
                         continue;
                     }
                     NOTIFICATION_LIMIT
                 }
-                Kind::Notification { .. } | Kind::Response { .. } => NOTIFICATION_LIMIT,
+                MessageKind::Notification { .. } | MessageKind::Response { .. } => {
+                    NOTIFICATION_LIMIT
+                }
                 // It may be a batch, whose answers take some time.
-                Kind::Other => Duration::MAX,
+                MessageKind::Other => Duration::MAX,
             };
             let opens = message.method.as_deref() == Some("notifications/initialized");
             // A notification reaches the server before the lines that follow it, unless the server holds it.
@@ -214,8 +218,8 @@ impl Web {
     async fn post(&self, line: Vec<u8>) {
         let message = Message::read(&line);
         let (id, method) = match message.as_ref().map(Message::kind) {
-            Some(Kind::Request { id, method }) => (Some(id.to_owned()), method.to_owned()),
-            Some(Kind::Notification { method }) => (None, method.to_owned()),
+            Some(MessageKind::Request { id, method }) => (Some(id.to_owned()), method.to_owned()),
+            Some(MessageKind::Notification { method }) => (None, method.to_owned()),
             _ => (None, String::new()),
         };
         let mut session = self.known();
@@ -225,7 +229,7 @@ impl Web {
             if let Some(version) = params.meta().protocol_version {
                 session = WebSession { id: None, version: Some(version.into_owned()) };
                 headers.push(("mcp-method", method.clone()));
-                let Target { name, uri, task } = message.params();
+                let RequestTarget { name, uri, task } = message.params();
                 headers.extend(name.or(uri).or(task).map(|name| ("mcp-name", name)));
             }
         }
@@ -253,7 +257,7 @@ impl Web {
             self.fail(id.as_deref(), why, Certainty::NotCarriedOut).await;
             // The calls under way are gone with the session, as if the server had been restarted. Known before the
             // client's next message, which opens a new session.
-            drop(self.events.send(Event::SessionLost(self.generation)).await);
+            drop(self.events.send(HostEvent::SessionLost(self.generation)).await);
             self.lost.send_replace(true);
             return;
         }

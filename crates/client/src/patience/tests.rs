@@ -145,8 +145,11 @@ fn limits_are_reached_as_the_table_says() {
 #[test]
 fn a_limit_of_centuries_is_only_long() {
     for long in [ms(1 << 31), ms(1 << 33), Duration::MAX] {
-        let limits =
-            Limits { timeout: Some(long), reset_timeout_on_progress: true, ..Limits::default() };
+        let limits = RequestLimits {
+            timeout: Some(long),
+            reset_timeout_on_progress: true,
+            ..RequestLimits::default()
+        };
         let mut patience = Patience::new(limits);
         assert_eq!(patience.progress(ms(5)), ProgressNote::Counted);
         let until = ms(5).saturating_add(long);
@@ -154,8 +157,8 @@ fn a_limit_of_centuries_is_only_long() {
     }
 }
 
-fn limits(timeout: Option<u64>, reset: bool, total: Option<u64>) -> Limits {
-    Limits {
+fn limits(timeout: Option<u64>, reset: bool, total: Option<u64>) -> RequestLimits {
+    RequestLimits {
         timeout: timeout.map(ms),
         reset_timeout_on_progress: reset,
         max_total_timeout: total.map(ms),
@@ -164,7 +167,7 @@ fn limits(timeout: Option<u64>, reset: bool, total: Option<u64>) -> Limits {
 
 /// Steps through time by one millisecond and returns the first time at which a limit is reached, and the
 /// notifications that counted.
-fn oracle(limits: Limits, events: &[u64]) -> (Option<(Limit, u64)>, u64) {
+fn oracle(limits: RequestLimits, events: &[u64]) -> (Option<(Limit, u64)>, u64) {
     let mut window_began = 0;
     let mut notes = 0;
     for now in 0..=HORIZON {
@@ -186,7 +189,7 @@ fn oracle(limits: Limits, events: &[u64]) -> (Option<(Limit, u64)>, u64) {
 
 const HORIZON: u64 = 400;
 
-fn any_limits() -> impl Strategy<Value = Limits> {
+fn any_limits() -> impl Strategy<Value = RequestLimits> {
     let timeout = proptest::option::weighted(0.8, 1..120_u64);
     let total = proptest::option::weighted(0.5, 1..300_u64);
     (timeout, any::<bool>(), total)

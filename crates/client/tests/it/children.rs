@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use outlast_client::{CallOptions, ChildEnd, Client, ConnectOptions, Era, Program, StderrMode};
+use outlast_client::{
+    CallOptions, ChildEnd, Client, ConnectOptions, Era, ProgramToStart, StderrMode,
+};
 use outlast_testkit::peer::shell::{Misbehaviour, script};
 use serde_json::json;
 use tokio::time::Instant;
@@ -11,7 +13,7 @@ use tokio::time::Instant;
 const LIMIT: Duration = Duration::from_secs(60);
 
 async fn served(misbehaviour: Misbehaviour) -> Client {
-    let program = Program::new("sh").arg("-c").arg(script(misbehaviour));
+    let program = ProgramToStart::new("sh").arg("-c").arg(script(misbehaviour));
     let options = ConnectOptions { era: Era::Initialize, ..ConnectOptions::default() };
     Client::spawn(program.stderr(StderrMode::Pass), options).await.unwrap()
 }

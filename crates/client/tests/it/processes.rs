@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use outlast_client::{CallOptions, Client, ClientError, ConnectOptions, Era, Limit, Program};
+use outlast_client::{
+    CallOptions, Client, ClientError, ConnectOptions, Era, Limit, ProgramToStart,
+};
 use outlast_testkit::peer::shell::{LAST_WORDS, Misbehaviour, NEVER_GREETS, script};
 use serde_json::{Value, json};
 use tokio::time::Instant;
@@ -15,7 +17,7 @@ const LIMIT: Duration = Duration::from_secs(60);
 async fn start(script: &str, handshake_timeout: Duration) -> Result<Client, ClientError> {
     let options =
         ConnectOptions { era: Era::Initialize, handshake_timeout, ..ConnectOptions::default() };
-    Client::spawn(Program::new("sh").arg("-c").arg(script), options).await
+    Client::spawn(ProgramToStart::new("sh").arg("-c").arg(script), options).await
 }
 
 async fn spawn(misbehaviour: Misbehaviour) -> Client {
@@ -46,7 +48,8 @@ async fn an_invalid_answer_to_the_handshake_is_shown() {
 
 #[tokio::test]
 async fn a_program_that_does_not_exist_is_named() {
-    let client = Client::spawn(Program::new("no-such-program"), ConnectOptions::default()).await;
+    let client =
+        Client::spawn(ProgramToStart::new("no-such-program"), ConnectOptions::default()).await;
     let error = client.err().unwrap();
     assert_eq!(error.to_string(), "cannot start no-such-program");
 }

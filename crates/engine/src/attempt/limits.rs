@@ -20,14 +20,14 @@ pub(super) enum Start {
 }
 
 /// The two time limits of an attempt.
-pub(super) struct Limits {
+pub(super) struct AttemptLimits {
     attempt: Option<Instant>,
     /// The time of the single warning.
     warn: Option<Instant>,
     life: Option<Instant>,
 }
 
-impl Limits {
+impl AttemptLimits {
     pub(super) fn new(job: &Job, start: Start, shared: &Shared) -> Self {
         let now = Instant::now();
         let life = rules::life_ends_at(job).and_then(|end| {

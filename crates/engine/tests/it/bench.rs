@@ -9,7 +9,9 @@ use outlast_core::{
     RecoverySemantics, RemoteRun, RemoteStop, ResendPolicy, ResumePolicy, Scope, StateKind, Store,
     StoreError, Visibility,
 };
-use outlast_engine::{Engine, Options, Providers, Reading, Shutdown, Takes, Until, Worker};
+use outlast_engine::{
+    Engine, LeaveTime, Options, Providers, Reading, Shutdown, Worker, WorkerRole,
+};
 use outlast_testkit::scripted::{Act, Handle, Scripted};
 use serde_json::json;
 use tokio::task::JoinHandle;
@@ -61,13 +63,13 @@ impl Bench {
     }
 
     pub(crate) async fn process_with(&self, options: Options) -> Process {
-        self.process_that_takes(Takes::TheQueue, options).await
+        self.process_that_takes(WorkerRole::TheQueue, options).await
     }
 
-    pub(crate) async fn process_that_takes(&self, takes: Takes, options: Options) -> Process {
+    pub(crate) async fn process_that_takes(&self, takes: WorkerRole, options: Options) -> Process {
         let mut process = self.face(options).await;
         let worker = Worker::new(&process.engine, takes);
-        process.worker = Some(tokio::spawn(worker.run(Until::Asked)));
+        process.worker = Some(tokio::spawn(worker.run(LeaveTime::Asked)));
         process
     }
 

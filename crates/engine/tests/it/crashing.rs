@@ -5,7 +5,7 @@ use std::sync::Arc;
 use outlast_core::{
     Checkpoint, Code, ProviderErrorKind, RescueBy, ResendPolicy, ResumePolicy, StateKind, Store,
 };
-use outlast_engine::{Options, Takes};
+use outlast_engine::{Options, WorkerRole};
 use outlast_testkit::scripted::{Answer, Begin, Scripted};
 use tokio::sync::Notify;
 use tokio::time::Instant;
@@ -46,7 +46,7 @@ async fn a_clock_that_leaps_costs_no_running_worker_its_job() {
         let bench = Bench::new();
         let first = bench.process().await;
         first.under_way(&bench, 1).await;
-        let second = bench.process_that_takes(Takes::HeldCallsOnly, Options::default()).await;
+        let second = bench.process_that_takes(WorkerRole::HeldCallsOnly, Options::default()).await;
         tokio::time::sleep(millis(500)).await;
         bench.store.clock.set_forward(leap);
         // A change makes the others look at the clock.

@@ -7,7 +7,7 @@ use futures_util::FutureExt;
 use outlast_core::{
     Checkpoint, HeldAnswer, JobId, Key, NewJob, OwnerId, Profile, Scope, StateKind, Visibility,
 };
-use outlast_engine::{Options, Started, Takes};
+use outlast_engine::{Options, StartOutcome, WorkerRole};
 use outlast_testkit::scripted::Begin;
 use tokio::sync::Notify;
 use tokio::time::Instant;
@@ -28,7 +28,7 @@ async fn hold(process: &Process) -> (JobId, bool) {
     (started.job.id, started.existed)
 }
 
-async fn ask(process: &Process, answer: HeldAnswer) -> Started {
+async fn ask(process: &Process, answer: HeldAnswer) -> StartOutcome {
     process.engine.start_held(held(), Key::research("research", INPUT, answer)).await.unwrap()
 }
 
@@ -130,7 +130,7 @@ async fn another_owner_tool_or_input_is_another_call() {
 #[tokio::test(start_paused = true)]
 async fn a_held_call_needs_no_background_worker() {
     let bench = Bench::new();
-    let process = bench.process_that_takes(Takes::HeldCallsOnly, Options::default()).await;
+    let process = bench.process_that_takes(WorkerRole::HeldCallsOnly, Options::default()).await;
     let queued = process.start(research()).await;
     let (id, _) = hold(&process).await;
     bench.quiet().await;
@@ -159,12 +159,12 @@ async fn a_held_call_does_not_wait_for_a_free_slot() {
 #[tokio::test(start_paused = true)]
 async fn an_orphaned_held_call_is_resumed_by_the_next_process() {
     let bench = Bench::new();
-    let process = bench.process_that_takes(Takes::HeldCallsOnly, Options::default()).await;
+    let process = bench.process_that_takes(WorkerRole::HeldCallsOnly, Options::default()).await;
     let (id, _) = hold(&process).await;
     bench.quiet().await;
     process.die().await;
     tokio::time::sleep(LEASE).await;
-    let next = bench.process_that_takes(Takes::HeldCallsOnly, Options::default()).await;
+    let next = bench.process_that_takes(WorkerRole::HeldCallsOnly, Options::default()).await;
     bench.quiet().await;
     assert_eq!(bench.kind(&id).await, StateKind::Running);
     deliver(&bench, 1);
@@ -176,7 +176,7 @@ async fn an_orphaned_held_call_is_resumed_by_the_next_process() {
 #[tokio::test(start_paused = true)]
 async fn an_orphaned_held_call_is_resumed_by_a_process_that_runs() {
     let bench = Bench::new();
-    let first = bench.process_that_takes(Takes::HeldCallsOnly, Options::default()).await;
+    let first = bench.process_that_takes(WorkerRole::HeldCallsOnly, Options::default()).await;
     let second = bench.process().await;
     let (id, _) = hold(&first).await;
     bench.quiet().await;

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use outlast_core::{Checkpoint, StateKind};
-use outlast_engine::{Takes, Until, Worker};
+use outlast_engine::{LeaveTime, Worker, WorkerRole};
 use outlast_testkit::scripted::Begin;
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
@@ -146,9 +146,9 @@ async fn a_worker_that_is_not_current_ends_what_it_has_and_takes_nothing_new() {
     let mut first = bench.process_without_worker().await;
     let current = Arc::new(AtomicBool::new(true));
     let asked = current.clone();
-    let worker = Worker::new(&first.engine, Takes::TheQueue);
+    let worker = Worker::new(&first.engine, WorkerRole::TheQueue);
     let worker = worker.while_current(move || asked.load(Ordering::Relaxed));
-    first.worker = Some(tokio::spawn(worker.run(Until::Asked)));
+    first.worker = Some(tokio::spawn(worker.run(LeaveTime::Asked)));
     let old = first.under_way(&bench, 1).await;
     current.store(false, Ordering::Relaxed);
     let new = first.start(research()).await;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use outlast_core::{
     BeginError, NewJob, Profile, ProviderErrorKind, Scope, StateKind, Store, StoreError, Waits,
 };
-use outlast_engine::{Options, Takes, Until, Worker};
+use outlast_engine::{LeaveTime, Options, Worker, WorkerRole};
 use outlast_testkit::scripted::{Act, Begin, Scripted, error};
 use tokio::time::Instant;
 
@@ -120,7 +120,7 @@ async fn a_worker_until_idle_leaves_when_nothing_is_left() {
         .provider
         .next_begins([Begin::Fail(BeginError::Refused(error(ProviderErrorKind::Unreachable)))]);
     let worker = tokio::spawn(
-        Worker::new(&face.engine, Takes::TheQueue).run(Until::IdleFor(Duration::ZERO)),
+        Worker::new(&face.engine, WorkerRole::TheQueue).run(LeaveTime::IdleFor(Duration::ZERO)),
     );
     tokio::time::sleep(seconds(30)).await;
     assert!(!worker.is_finished(), "a try that waits for its time, and a run under way");
@@ -149,7 +149,7 @@ async fn a_worker_until_idle_stays_for_a_try_that_is_due_later() {
         .provider
         .next_begins([Begin::Fail(BeginError::Refused(error(ProviderErrorKind::Unreachable)))]);
     let worker = tokio::spawn(
-        Worker::new(&face.engine, Takes::TheQueue).run(Until::IdleFor(Duration::ZERO)),
+        Worker::new(&face.engine, WorkerRole::TheQueue).run(LeaveTime::IdleFor(Duration::ZERO)),
     );
     bench.until(|| bench.provider.keys().len() == 2).await;
     bench.provider.act(2, Act::Done("because"));
@@ -167,7 +167,7 @@ async fn a_worker_until_idle_gives_up_a_store_that_cannot_be_read_for_minutes() 
     // At first only for four minutes: 4 failed checks, a minute apart.
     bench.store.next(Method::Rev, vec![Mood::Unavailable; 4]);
     let worker = tokio::spawn(
-        Worker::new(&face.engine, Takes::TheQueue).run(Until::IdleFor(Duration::ZERO)),
+        Worker::new(&face.engine, WorkerRole::TheQueue).run(LeaveTime::IdleFor(Duration::ZERO)),
     );
     tokio::time::sleep(seconds(600)).await;
     assert!(!worker.is_finished(), "it is at work, and the store came back");
@@ -185,7 +185,7 @@ async fn h1_a_worker_until_idle_gives_up_a_store_that_refuses_every_claim_for_mi
     let face = bench.process_without_worker().await;
     face.start(research()).await;
     let worker = tokio::spawn(
-        Worker::new(&face.engine, Takes::TheQueue).run(Until::IdleFor(Duration::ZERO)),
+        Worker::new(&face.engine, WorkerRole::TheQueue).run(LeaveTime::IdleFor(Duration::ZERO)),
     );
     bench.until(|| bench.provider.keys().len() == 1).await;
     bench.store.next(Method::Claim, vec![Mood::Unavailable; 100_000]);
@@ -205,7 +205,10 @@ async fn a_worker_until_idle_does_pending_stops_before_it_leaves() {
     doomed.die().await;
     let face = bench.process_without_worker().await;
     face.cancel(&id).await;
-    Worker::new(&face.engine, Takes::TheQueue).run(Until::IdleFor(Duration::ZERO)).await.unwrap();
+    Worker::new(&face.engine, WorkerRole::TheQueue)
+        .run(LeaveTime::IdleFor(Duration::ZERO))
+        .await
+        .unwrap();
     assert_eq!(bench.provider.stops(), ["run-1"]);
     assert!(bench.store.job(&Scope::Operator, &id).await.unwrap().is_some());
 }

@@ -9,17 +9,17 @@ use reqwest::Url;
 
 /// A list of exceptions.
 #[derive(Debug, Default, PartialEq)]
-pub(super) struct NoProxy(Vec<Entry>);
+pub(super) struct NoProxy(Vec<NoProxyEntry>);
 
 #[derive(Debug, PartialEq)]
-struct Entry {
-    host: Host,
+struct NoProxyEntry {
+    host: NoProxyHost,
     /// `None` means every port.
     port: Option<u16>,
 }
 
 #[derive(Debug, PartialEq)]
-enum Host {
+enum NoProxyHost {
     Any,
     /// In lower case; matches its subdomains too.
     Name(String),
@@ -30,7 +30,7 @@ impl NoProxy {
     /// Parses a list separated by commas or spaces. Entries that cannot be parsed are ignored.
     pub(super) fn parse(text: &str) -> Self {
         let parts = text.split(|c: char| c == ',' || c.is_whitespace());
-        Self(parts.filter(|part| !part.is_empty()).filter_map(Entry::parse).collect())
+        Self(parts.filter(|part| !part.is_empty()).filter_map(NoProxyEntry::parse).collect())
     }
 
     /// Adds this machine to the list.
@@ -41,7 +41,7 @@ impl NoProxy {
 
     /// Returns true if nothing goes through the proxy at all.
     pub(super) fn is_everything(&self) -> bool {
-        self.0.contains(&Entry { host: Host::Any, port: None })
+        self.0.contains(&NoProxyEntry { host: NoProxyHost::Any, port: None })
     }
 
     /// Returns true if requests to this address bypass the proxy.
@@ -55,21 +55,23 @@ impl NoProxy {
     }
 }
 
-impl Entry {
+impl NoProxyEntry {
     fn parse(part: &str) -> Option<Self> {
-        if let Some(host) = Host::address(part) {
+        if let Some(host) = NoProxyHost::address(part) {
             return Some(Self { host, port: None });
         }
         // Only an address is written in brackets, and its colons do not start a port.
         let bracketed = part.strip_prefix('[').and_then(|part| part.split_once(']'));
         let (host, port) = match bracketed {
-            Some((address, "")) => (Host::address(address)?, None),
-            Some((address, port)) => (Host::address(address)?, Some(port.strip_prefix(':')?)),
+            Some((address, "")) => (NoProxyHost::address(address)?, None),
+            Some((address, port)) => {
+                (NoProxyHost::address(address)?, Some(port.strip_prefix(':')?))
+            }
             None => match part.rsplit_once(':') {
                 Some((host, port)) => {
-                    (Host::address(host).or_else(|| Host::name(host))?, Some(port))
+                    (NoProxyHost::address(host).or_else(|| NoProxyHost::name(host))?, Some(port))
                 }
-                None => (Host::name(part)?, None),
+                None => (NoProxyHost::name(part)?, None),
             },
         };
         let port = port.map(str::parse).transpose().ok()?;
@@ -77,7 +79,7 @@ impl Entry {
     }
 }
 
-impl Host {
+impl NoProxyHost {
     fn name(text: &str) -> Option<Self> {
         if text == "*" {
             return Some(Self::Any);

@@ -15,7 +15,7 @@ use rustix::process::{
 use tokio::time::Instant;
 
 use super::{ConvertError, ConvertLimits};
-use crate::reporter::{Reporter, Stopped};
+use crate::reporter::{Interrupted, Reporter};
 use crate::skip::Skip;
 
 /// The maximum number of concurrent conversions in this process.
@@ -26,7 +26,7 @@ const LOOK: Duration = Duration::from_millis(50);
 const MAX_STDERR: usize = 4 << 10;
 
 /// The result of a conversion.
-pub(super) struct Ended {
+pub(super) struct ConversionEnd {
     /// `None` if a signal ended it.
     pub(super) code: Option<i32>,
     pub(super) text: String,
@@ -38,11 +38,11 @@ pub(super) fn run_child(
     command: &mut Command,
     limits: &ConvertLimits,
     reporter: &Reporter,
-) -> Result<Ended, ConvertError> {
+) -> Result<ConversionEnd, ConvertError> {
     let _slot = Slot::take(reporter)?;
     let command = command.stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut group = match command.process_group(0).spawn() {
-        Ok(child) => Group { leader: Pid::from_child(&child), child },
+        Ok(child) => ConverterGroup { leader: Pid::from_child(&child), child },
         Err(error) => {
             tracing::warn!(%error, "failed to start a converter");
             return Err(ConvertError::NotStarted);
@@ -80,7 +80,7 @@ pub(super) fn run_child(
             }
             let text = String::from_utf8_lossy(&text).into_owned();
             let stderr = String::from_utf8_lossy(&stderr).into_owned();
-            return Ok(Ended { code: status.exit_status(), text, stderr });
+            return Ok(ConversionEnd { code: status.exit_status(), text, stderr });
         }
     }
 }
@@ -106,12 +106,12 @@ fn read_some(pipe: &mut Option<impl Read>, into: &mut Vec<u8>) -> bool {
 }
 
 /// A child that leads a process group. No process of the group outlives this value.
-struct Group {
+struct ConverterGroup {
     child: Child,
     leader: Pid,
 }
 
-impl Group {
+impl ConverterGroup {
     /// Returns the exit status of the child if it has exited. The child is reaped only on drop; until then its
     /// process id cannot be reused.
     fn exit_status(&self) -> Option<WaitIdStatus> {
@@ -125,7 +125,7 @@ impl Group {
     }
 }
 
-impl Drop for Group {
+impl Drop for ConverterGroup {
     fn drop(&mut self) {
         self.kill();
         drop(self.child.wait());
@@ -139,7 +139,7 @@ static TAKEN: Mutex<usize> = Mutex::new(0);
 static GIVEN_BACK: Condvar = Condvar::new();
 
 impl Slot {
-    fn take(reporter: &Reporter) -> Result<Self, Stopped> {
+    fn take(reporter: &Reporter) -> Result<Self, Interrupted> {
         let mut taken = Self::lock_slots();
         while *taken >= AT_ONCE {
             reporter.check()?;

@@ -10,7 +10,7 @@ use outlast_core::{
     BeginError, ConversationId, Job, JobId, NewJob, OwnerId, Provider, ProviderError,
     RecoverySemantics, RemoteRun, Request, Run, Scope, StopOutcome, StoreError, Visibility,
 };
-use outlast_engine::{Engine, Options, Providers, Shutdown, Takes, Until, Worker};
+use outlast_engine::{Engine, LeaveTime, Options, Providers, Shutdown, Worker, WorkerRole};
 use outlast_mirror::{ConversationFile, JobFile, Mirror, MirrorOptions, StatusFile, StatusWord};
 use outlast_store::{SqliteStore, SystemClock};
 use outlast_testkit::scripted::{Handle, Scripted};
@@ -127,8 +127,8 @@ impl Process {
     }
 
     pub(crate) fn work(&mut self) {
-        let worker = Worker::new(&self.engine, Takes::TheQueue);
-        self.worker = Some(tokio::spawn(worker.run(Until::Asked)));
+        let worker = Worker::new(&self.engine, WorkerRole::TheQueue);
+        self.worker = Some(tokio::spawn(worker.run(LeaveTime::Asked)));
     }
 
     pub(crate) async fn start(&self, new: NewJob) -> JobId {

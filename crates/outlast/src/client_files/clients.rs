@@ -9,7 +9,7 @@ use crate::config::Places;
 
 /// The format of a client's file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Format {
+pub(crate) enum ClientFormat {
     /// JSON, perhaps with comments; the entry is in the object of this name.
     Json(&'static str),
     Toml,
@@ -51,16 +51,16 @@ impl Client {
         }
     }
 
-    pub(crate) fn format(self) -> Format {
+    pub(crate) fn format(self) -> ClientFormat {
         match self {
             Self::ClaudeCode
             | Self::ClaudeDesktop
             | Self::Cursor
             | Self::Windsurf
-            | Self::GeminiCli => Format::Json("mcpServers"),
-            Self::Vscode => Format::Json("servers"),
-            Self::Zed => Format::Json("context_servers"),
-            Self::Codex => Format::Toml,
+            | Self::GeminiCli => ClientFormat::Json("mcpServers"),
+            Self::Vscode => ClientFormat::Json("servers"),
+            Self::Zed => ClientFormat::Json("context_servers"),
+            Self::Codex => ClientFormat::Toml,
         }
     }
 }

@@ -7,7 +7,7 @@ use std::ops::Range;
 use jsonc_parser::ParseOptions;
 use jsonc_parser::cst::{CstContainerNode, CstNode, CstObject, CstRootNode};
 
-use super::layout::{Field, Layout};
+use super::layout::{EntryField, Layout};
 use crate::config::line_and_column;
 
 /// A byte order mark, which the parser does not know.
@@ -18,13 +18,13 @@ const BOM_AS_SPACE: &str = "   ";
 /// The reason why a text cannot be changed, and the position.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}, column {column}: {why}")]
-pub(crate) struct Refusal {
+pub(crate) struct JsonRefusal {
     pub(crate) line: usize,
     pub(crate) column: usize,
     pub(crate) why: String,
 }
 
-impl Refusal {
+impl JsonRefusal {
     /// Creates the refusal for this byte.
     pub(crate) fn at(text: &str, at: usize, why: impl Into<String>) -> Self {
         let (line, column) = line_and_column(text, at);
@@ -33,7 +33,7 @@ impl Refusal {
 }
 
 /// Parses a document.
-pub(crate) fn parse(text: &str) -> Result<CstRootNode, Refusal> {
+pub(crate) fn parse(text: &str) -> Result<CstRootNode, JsonRefusal> {
     let options = ParseOptions {
         allow_comments: true,
         allow_trailing_commas: true,
@@ -51,7 +51,7 @@ pub(crate) fn parse(text: &str) -> Result<CstRootNode, Refusal> {
         None => text,
     };
     CstRootNode::parse(readable, &options)
-        .map_err(|error| Refusal::at(text, error.range().start, error.kind().to_string()))
+        .map_err(|error| JsonRefusal::at(text, error.range().start, error.kind().to_string()))
 }
 
 /// Returns the value of this name; the last one of several, as clients do.
@@ -78,13 +78,18 @@ pub(crate) fn object_at(root: &CstRootNode, path: &[&str]) -> Option<CstObject> 
 }
 
 /// Sets the value of a member of the object at this path. Creates missing objects.
-pub(crate) fn set(text: &str, path: &[&str], name: &str, field: &Field) -> Result<String, Refusal> {
+pub(crate) fn set(
+    text: &str,
+    path: &[&str],
+    name: &str,
+    field: &EntryField,
+) -> Result<String, JsonRefusal> {
     let root = parse(text)?;
     let Some(object) = object_at(&root, path) else {
         let Some((last, above)) = path.split_last() else {
-            return Err(Refusal::at(text, 0, "the file must hold an object"));
+            return Err(JsonRefusal::at(text, 0, "the file must hold an object"));
         };
-        let text = set(text, above, last, &Field::Map(Vec::new()))?;
+        let text = set(text, above, last, &EntryField::Map(Vec::new()))?;
         return set(&text, path, name, field);
     };
     Ok(match member(&object, name) {
@@ -98,7 +103,7 @@ pub(crate) fn set(text: &str, path: &[&str], name: &str, field: &Field) -> Resul
 }
 
 /// Removes the member from the object at this path, if it exists.
-pub(crate) fn remove(text: &str, path: &[&str], name: &str) -> Result<String, Refusal> {
+pub(crate) fn remove(text: &str, path: &[&str], name: &str) -> Result<String, JsonRefusal> {
     let root = parse(text)?;
     let without = object_at(&root, path).and_then(|object| without_member(text, &object, name));
     Ok(without.unwrap_or_else(|| text.to_owned()))
@@ -144,7 +149,13 @@ pub(crate) fn without_member(text: &str, object: &CstObject, name: &str) -> Opti
 
 /// Adds a member to the end of an object. The comma follows the value before it, the member follows that value's
 /// comments.
-fn add(text: &str, root: &CstRootNode, object: &CstObject, name: &str, field: &Field) -> String {
+fn add(
+    text: &str,
+    root: &CstRootNode,
+    object: &CstObject,
+    name: &str,
+    field: &EntryField,
+) -> String {
     let layout = Layout::inside(text, root, object);
     let member = format!("{}: {}", Layout::quote(name), layout.render(field));
     let close = span(&object.clone().into()).end - 1;

@@ -60,19 +60,19 @@ impl Layout {
     }
 
     /// Formats a value as text.
-    pub(crate) fn render(&self, field: &Field) -> String {
+    pub(crate) fn render(&self, field: &EntryField) -> String {
         match field {
-            Field::Text(text) => Self::quote(text),
-            Field::List(items) => {
+            EntryField::Text(text) => Self::quote(text),
+            EntryField::List(items) => {
                 let items: Vec<String> = items.iter().map(|item| Self::quote(item)).collect();
                 format!("[{}]", items.join(", "))
             }
-            Field::Map(members) => self.object(members),
+            EntryField::Map(members) => self.object(members),
         }
     }
 
     /// Formats an object as text.
-    pub(crate) fn object(&self, members: &[(&str, Field)]) -> String {
+    pub(crate) fn object(&self, members: &[(&str, EntryField)]) -> String {
         let Self { eol, unit, indent, .. } = self;
         let inner = Self { indent: format!("{indent}{unit}"), ..self.clone() };
         let members: Vec<String> = members
@@ -124,14 +124,14 @@ fn line_indent(text: &str, at: usize) -> &str {
 }
 
 #[derive(Clone, Debug)]
-pub(crate) enum Field {
+pub(crate) enum EntryField {
     Text(String),
     List(Vec<String>),
     /// Names and values, in the order people expect.
-    Map(Vec<(&'static str, Field)>),
+    Map(Vec<(&'static str, EntryField)>),
 }
 
-impl Field {
+impl EntryField {
     /// Returns its meaning as JSON.
     pub(crate) fn value(&self) -> Value {
         match self {

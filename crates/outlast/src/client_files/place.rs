@@ -4,9 +4,9 @@ use std::ops::Range;
 
 use serde_json::{Map, Value};
 
-use super::clients::Format;
-use super::json::{self, Refusal, member, object_at, parse, span};
-use super::layout::Field;
+use super::clients::ClientFormat;
+use super::json::{self, JsonRefusal, member, object_at, parse, span};
+use super::layout::EntryField;
 use super::toml;
 use crate::cli::Client;
 
@@ -17,16 +17,16 @@ pub(crate) struct Change {
     pub(crate) within: Option<&'static str>,
     pub(crate) name: String,
     /// The new value; `None` removes the member.
-    pub(crate) to: Option<Field>,
+    pub(crate) to: Option<EntryField>,
 }
 
 impl Change {
-    pub(crate) fn set(name: &str, to: Field) -> Self {
+    pub(crate) fn set(name: &str, to: EntryField) -> Self {
         Self { within: None, name: name.to_owned(), to: Some(to) }
     }
 
     pub(crate) fn set_in(member: &'static str, name: &str, to: &str) -> Self {
-        Self { within: Some(member), ..Self::set(name, Field::Text(to.to_owned())) }
+        Self { within: Some(member), ..Self::set(name, EntryField::Text(to.to_owned())) }
     }
 
     pub(crate) fn remove(name: &str) -> Self {
@@ -47,9 +47,9 @@ pub(crate) fn servers(
     client: Client,
     text: &str,
     project: Option<&str>,
-) -> Result<Vec<(Place, Value)>, Refusal> {
+) -> Result<Vec<(Place, Value)>, JsonRefusal> {
     let (all, containers) = match client.format() {
-        Format::Json(container) => {
+        ClientFormat::Json(container) => {
             let all = parse(text)?.to_serde_value().unwrap_or_default();
             let of_all = vec![container.to_owned()];
             let of_project = project.filter(|_| client == Client::ClaudeCode).map(|project| {
@@ -57,9 +57,9 @@ pub(crate) fn servers(
             });
             (all, of_project.into_iter().chain([of_all]).collect::<Vec<_>>())
         }
-        Format::Toml => (toml::meaning(text)?, vec![vec![toml::CONTAINER.to_owned()]]),
+        ClientFormat::Toml => (toml::meaning(text)?, vec![vec![toml::CONTAINER.to_owned()]]),
     };
-    let is_toml = client.format() == Format::Toml;
+    let is_toml = client.format() == ClientFormat::Toml;
     let mut found = Vec::new();
     for container in containers {
         let inside = container.iter().try_fold(&all, |value, name| value.get(name));
@@ -83,8 +83,8 @@ impl Place {
     }
 
     /// Returns the bytes of the entry.
-    pub(crate) fn span(&self, text: &str) -> Result<Range<usize>, Refusal> {
-        let missing = || Refusal::at(text, 0, format!("there is no `{}`", self.name()));
+    pub(crate) fn span(&self, text: &str) -> Result<Range<usize>, JsonRefusal> {
+        let missing = || JsonRefusal::at(text, 0, format!("there is no `{}`", self.name()));
         if self.is_toml {
             return toml::span(text, &self.path)?.ok_or_else(missing);
         }
@@ -96,7 +96,7 @@ impl Place {
     }
 
     /// Returns the meaning of an entry with this text.
-    pub(crate) fn meaning(&self, entry: &str) -> Result<Value, Refusal> {
+    pub(crate) fn meaning(&self, entry: &str) -> Result<Value, JsonRefusal> {
         if self.is_toml {
             let whole = toml::meaning(entry)?;
             let inside = self.path.iter().try_fold(&whole, |value, name| value.get(name));
@@ -106,7 +106,7 @@ impl Place {
     }
 
     /// Returns the text with these changes inside the entry.
-    pub(crate) fn change(&self, text: &str, changes: &[Change]) -> Result<String, Refusal> {
+    pub(crate) fn change(&self, text: &str, changes: &[Change]) -> Result<String, JsonRefusal> {
         if self.is_toml {
             return toml::change(text, &self.path, changes);
         }

@@ -5,31 +5,32 @@ use std::ops::Range;
 use serde_json::Value;
 use toml_edit::{Document, DocumentMut, InlineTable, Item, Key, TableLike, Value as TomlValue};
 
-use super::json::Refusal;
-use super::layout::Field;
+use super::json::JsonRefusal;
+use super::layout::EntryField;
 use super::place::Change;
 
 /// The table that contains the entry's table.
 pub(crate) const CONTAINER: &str = "mcp_servers";
 
 /// Parses a document.
-pub(crate) fn parse(text: &str) -> Result<DocumentMut, Refusal> {
+pub(crate) fn parse(text: &str) -> Result<DocumentMut, JsonRefusal> {
     text.parse().map_err(|error: toml_edit::TomlError| {
         let at = error.span().map_or(text.len(), |span| span.start);
         let why = error.message().lines().next().unwrap_or("this is not TOML").to_owned();
-        Refusal::at(text, at, why)
+        JsonRefusal::at(text, at, why)
     })
 }
 
 /// Returns the meaning of a text, as JSON.
-pub(crate) fn meaning(text: &str) -> Result<Value, Refusal> {
+pub(crate) fn meaning(text: &str) -> Result<Value, JsonRefusal> {
     parse(text)?;
-    let table: toml::Table = text.parse().map_err(|_| Refusal::at(text, 0, "this is not TOML"))?;
-    serde_json::to_value(table).map_err(|error| Refusal::at(text, 0, error.to_string()))
+    let table: toml::Table =
+        text.parse().map_err(|_| JsonRefusal::at(text, 0, "this is not TOML"))?;
+    serde_json::to_value(table).map_err(|error| JsonRefusal::at(text, 0, error.to_string()))
 }
 
 /// Returns the lines of the entry, without the end of the last one; `None` if there is no entry.
-pub(crate) fn span(text: &str, path: &[String]) -> Result<Option<Range<usize>>, Refusal> {
+pub(crate) fn span(text: &str, path: &[String]) -> Result<Option<Range<usize>>, JsonRefusal> {
     let Ok(document) = Document::parse(text) else {
         return parse(text).map(|_| None);
     };
@@ -43,7 +44,7 @@ pub(crate) fn span(text: &str, path: &[String]) -> Result<Option<Range<usize>>, 
     let end = if text[..end].ends_with('\r') { end - 1 } else { end };
     if parts.others.iter().any(|other| other.start < end && start < other.end) {
         let why = "this entry is not on its own lines";
-        return Err(Refusal::at(text, start, why));
+        return Err(JsonRefusal::at(text, start, why));
     }
     Ok(Some(start..end))
 }
@@ -92,13 +93,17 @@ impl Parts {
 }
 
 /// Returns the text with these changes inside the entry.
-pub(crate) fn change(text: &str, path: &[String], changes: &[Change]) -> Result<String, Refusal> {
+pub(crate) fn change(
+    text: &str,
+    path: &[String],
+    changes: &[Change],
+) -> Result<String, JsonRefusal> {
     let Some(span) = span(text, path)? else { return Ok(text.to_owned()) };
     // The lines of one entry are a document by themselves, so no other line goes through the library.
     let lines = &text[span.clone()];
     let mut document = parse(&lines.replace("\r\n", "\n"))?;
     let Some(table) = entry(&mut document, path) else {
-        return Err(Refusal::at(text, span.start, "this entry must be a table"));
+        return Err(JsonRefusal::at(text, span.start, "this entry must be a table"));
     };
     for change in changes {
         carry_out(table, change);
@@ -122,7 +127,7 @@ fn carry_out(table: &mut dyn TableLike, Change { within, name, to }: &Change) {
     assign_or_remove(table, name, to.as_ref());
 }
 
-fn assign_or_remove(table: &mut dyn TableLike, name: &str, to: Option<&Field>) {
+fn assign_or_remove(table: &mut dyn TableLike, name: &str, to: Option<&EntryField>) {
     match to {
         Some(to) => assign(table, name, to),
         None => drop(table.remove(name)),
@@ -141,12 +146,12 @@ fn entry<'a>(document: &'a mut DocumentMut, path: &[String]) -> Option<&'a mut d
 }
 
 /// Parses the document for editing. A document that would not be written as it was read is left unchanged.
-pub(crate) fn exact(text: &str) -> Result<DocumentMut, Refusal> {
+pub(crate) fn exact(text: &str) -> Result<DocumentMut, JsonRefusal> {
     let document = parse(&text.replace("\r\n", "\n"))?;
     if with_line_ends_of(text, document.to_string()) == text {
         return Ok(document);
     }
-    Err(Refusal::at(text, 0, "this file cannot be changed without touching other lines of it"))
+    Err(JsonRefusal::at(text, 0, "this file cannot be changed without touching other lines of it"))
 }
 
 /// Converts our text to the line ends of the file. The library writes one kind only.
@@ -155,18 +160,18 @@ pub(crate) fn with_line_ends_of(file: &str, text: String) -> String {
 }
 
 /// Sets the value of a table's member.
-pub(crate) fn assign(table: &mut dyn TableLike, name: &str, field: &Field) {
+pub(crate) fn assign(table: &mut dyn TableLike, name: &str, field: &EntryField) {
     match table.get_mut(name) {
         Some(item) => bring_up_to_date(item, field),
         None => drop(table.insert(name, value(field).into())),
     }
 }
 
-fn bring_up_to_date(item: &mut Item, field: &Field) {
+fn bring_up_to_date(item: &mut Item, field: &EntryField) {
     let wanted = value(field);
     let same = |found: &TomlValue| match (found, field) {
-        (TomlValue::String(found), Field::Text(wanted)) => found.value() == wanted,
-        (TomlValue::Array(found), Field::List(wanted)) => {
+        (TomlValue::String(found), EntryField::Text(wanted)) => found.value() == wanted,
+        (TomlValue::Array(found), EntryField::List(wanted)) => {
             found.iter().map(TomlValue::as_str).eq(wanted.iter().map(|text| Some(text.as_str())))
         }
         _ => false,
@@ -183,11 +188,11 @@ fn bring_up_to_date(item: &mut Item, field: &Field) {
 }
 
 /// Returns a value as the library writes it.
-pub(crate) fn value(field: &Field) -> TomlValue {
+pub(crate) fn value(field: &EntryField) -> TomlValue {
     match field {
-        Field::Text(text) => text.as_str().into(),
-        Field::List(items) => items.iter().map(String::as_str).collect(),
-        Field::Map(members) => {
+        EntryField::Text(text) => text.as_str().into(),
+        EntryField::List(items) => items.iter().map(String::as_str).collect(),
+        EntryField::Map(members) => {
             TomlValue::InlineTable(members.iter().map(|(name, it)| (*name, value(it))).collect())
         }
     }

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use anyhow::{Context as _, anyhow};
 use outlast_client::{
-    CallOptions, Client, ClientError, ConnectOptions, Endpoint, Limit, Limits, Program, Progress,
-    StartedCall, StderrMode, TaskFate, TimedOut, ToolAnswer,
+    CallOptions, Client, ClientError, ConnectOptions, Endpoint, Limit, ProgramToStart, Progress,
+    RequestLimits, StartedCall, StderrMode, TaskFate, TimedOut, ToolAnswer,
 };
 use serde_json::{Value, json};
 
@@ -16,7 +16,7 @@ use crate::cli::{CallArgs, Global};
 use crate::config::LogFormat;
 use crate::error::{CommandError, CommandResult, DONE, OrUsage as _, refuse};
 use crate::logging::{self, Relay};
-use crate::ui::{self, Bars, Cell, Mark};
+use crate::ui::{self, Bars, Cell, LineMark};
 
 /// The exit code when the tool reports a failure.
 const TOOL_FAILED: u8 = 1;
@@ -31,7 +31,7 @@ pub(super) async fn run(global: &Global, args: CallArgs) -> CommandResult {
     let logs = logging::start(std::io::stderr, global, "error", LogFormat::Text, Relay::None);
     logs.map_err(|why| anyhow!("the log cannot be started: {why}"))?;
     let arguments = arguments(args.args.as_deref())?;
-    let limits = Limits {
+    let limits = RequestLimits {
         timeout: args.timeout,
         reset_timeout_on_progress: args.reset_timeout_on_progress,
         max_total_timeout: args.max_total_timeout,
@@ -40,7 +40,7 @@ pub(super) async fn run(global: &Global, args: CallArgs) -> CommandResult {
     let client = tokio::select! {
         client = connect(global, &args) => client?,
         _ = signals.next() => {
-            ui::mark(Mark::Step, "left before the server was reached");
+            ui::mark(LineMark::Step, "left before the server was reached");
             return Ok(ExitCode::from(INTERRUPTED));
         }
     };
@@ -58,7 +58,7 @@ pub(super) async fn run(global: &Global, args: CallArgs) -> CommandResult {
 struct Exchange<'a> {
     client: &'a Client,
     args: &'a CallArgs,
-    limits: Limits,
+    limits: RequestLimits,
     signals: Signals,
 }
 
@@ -120,7 +120,7 @@ impl Exchange<'_> {
     /// Handles a person who leaves: the job or task continues, unless Ctrl-C is typed a second time.
     async fn interrupt(&mut self, asked: StopSignal, work: &RemoteWork) -> ExitCode {
         let goes_on = work.goes_on().unwrap_or_else(|| "the server was notified".to_owned());
-        ui::mark(Mark::Step, &format!("left before the answer; {goes_on}"));
+        ui::mark(LineMark::Step, &format!("left before the answer; {goes_on}"));
         if let (StopSignal::Interrupt, Some(task)) = (asked, work.task()) {
             ui::remark("  Ctrl-C again cancels it");
             let second = tokio::time::timeout(SECOND_CTRL_C, self.signals.next()).await;
@@ -139,9 +139,9 @@ async fn cancel(client: &Client, id: &str) {
         Err(error) => Err(error),
     };
     match cancelled {
-        Ok(()) => ui::mark(Mark::Step, &format!("{id} is cancelled")),
+        Ok(()) => ui::mark(LineMark::Step, &format!("{id} is cancelled")),
         Err(error) => {
-            ui::mark(Mark::Bad, &format!("{id} may go on; it was not cancelled: {error}"))
+            ui::mark(LineMark::Bad, &format!("{id} may go on; it was not cancelled: {error}"))
         }
     }
 }
@@ -217,7 +217,7 @@ impl RemoteWork {
 }
 
 /// Returns the error for a limit that was reached: the work that continues, and the way to wait longer.
-fn gave_up(mut timed_out: TimedOut, limits: &Limits, work: &RemoteWork) -> CommandError {
+fn gave_up(mut timed_out: TimedOut, limits: &RequestLimits, work: &RemoteWork) -> CommandError {
     let longer = longer_wait(&timed_out, limits);
     let fate = timed_out.task.as_ref().map(|task| task.fate);
     let hint = match work.goes_on() {
@@ -234,7 +234,7 @@ fn gave_up(mut timed_out: TimedOut, limits: &Limits, work: &RemoteWork) -> Comma
     CommandError::timed_out(timed_out).hint(hint)
 }
 
-fn longer_wait(timed_out: &TimedOut, limits: &Limits) -> &'static str {
+fn longer_wait(timed_out: &TimedOut, limits: &RequestLimits) -> &'static str {
     match (timed_out.limit, timed_out.notes) {
         (Limit::Total, _) => "a longer --max-total-timeout gives it more time",
         (Limit::Idle, 1..) if !limits.reset_timeout_on_progress => {
@@ -258,7 +258,7 @@ fn show(answer: &ToolAnswer, as_json: bool) -> ExitCode {
         show_text(answer);
     }
     if answer.is_error {
-        ui::mark(Mark::Bad, "the tool says that it failed");
+        ui::mark(LineMark::Bad, "the tool says that it failed");
         return ExitCode::from(TOOL_FAILED);
     }
     ExitCode::SUCCESS
@@ -316,13 +316,13 @@ pub(super) fn endpoint(
     }
 }
 
-fn program(global: &Global, args: &CallArgs) -> CommandResult<Program> {
+fn program(global: &Global, args: &CallArgs) -> CommandResult<ProgramToStart> {
     let Some((name, arguments)) = args.program.split_first() else {
         let hint = "give its address, `outlast call --url URL`, or a program that is started for the call, \
                     `outlast call -- CMD`";
         return refuse("no server is named", hint);
     };
-    let mut program = Program::new(name).args(arguments);
+    let mut program = ProgramToStart::new(name).args(arguments);
     for variable in &args.env {
         let pair = variable.split_once('=').filter(|(name, _)| !name.is_empty());
         let pair = pair.context("--env has no NAME");

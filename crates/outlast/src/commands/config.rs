@@ -9,7 +9,7 @@ use anyhow::Context as _;
 use serde_json::{Value, json};
 
 use crate::cli::{ConfigCommand, Global};
-use crate::config::{Config, ShownConfig, ShownSetting, Source, example_file};
+use crate::config::{Config, ShownConfig, ShownSetting, ValueSource, example_file};
 use crate::error::{CommandResult, DONE, OrUsage as _, refuse};
 use crate::ui::{self, Cell};
 
@@ -103,7 +103,7 @@ fn print_by_group(showing: &ShownConfig) {
             table = group;
         }
         let value = if shown.value.is_empty() { "-" } else { &shown.value };
-        let is_default = shown.source == Source::Default;
+        let is_default = shown.source == ValueSource::Default;
         let from = if is_default { String::new() } else { format!("  ({})", source(shown)) };
         ui::entry(&format!("  {key:<26}  {value}{from}"), 6);
     }
@@ -111,17 +111,17 @@ fn print_by_group(showing: &ShownConfig) {
 
 /// Returns the source of the value, in a word or a name.
 fn source(shown: &ShownSetting) -> &'static str {
-    let kind = if shown.source == Source::Default { "default" } else { "file" };
+    let kind = if shown.source == ValueSource::Default { "default" } else { "file" };
     shown.source.name().unwrap_or(kind)
 }
 
 fn as_json(showing: &ShownConfig) -> Value {
     let settings = showing.settings.iter().map(|shown| {
         let (kind, name) = match &shown.source {
-            Source::Flag(name) => ("flag", Some((*name).to_owned())),
-            Source::Variable(name) => ("environment", Some((*name).to_owned())),
-            Source::File(path) => ("file", Some(path.display().to_string())),
-            Source::Default => ("default", None),
+            ValueSource::Flag(name) => ("flag", Some((*name).to_owned())),
+            ValueSource::Variable(name) => ("environment", Some((*name).to_owned())),
+            ValueSource::File(path) => ("file", Some(path.display().to_string())),
+            ValueSource::Default => ("default", None),
         };
         let value = (!shown.value.is_empty()).then_some(&shown.value);
         json!({ "key": shown.setting.key, "value": value, "source": { "kind": kind, "name": name }, "about": shown.setting.description })

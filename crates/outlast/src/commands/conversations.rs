@@ -11,7 +11,7 @@ use outlast_engine::Providers;
 use outlast_server::{Transcript, html_page, markdown_document};
 use serde_json::{Value, json};
 
-use super::engine::{Session, with_engine};
+use super::engine::{CommandSession, with_engine};
 use super::find::{self, FoundConversation};
 use super::job_view::show as job_show;
 use super::research::{is_stdout, writable};
@@ -21,7 +21,7 @@ use crate::cli::{
 };
 use crate::error::{CommandError, CommandResult, DONE, refuse};
 use crate::open_store::OpenStore;
-use crate::ui::{self, Mark};
+use crate::ui::{self, LineMark};
 
 pub(super) async fn run(global: &Global, command: ConversationsCommand) -> CommandResult {
     let config = super::load_config(global, &[])?;
@@ -43,7 +43,7 @@ pub(super) async fn run(global: &Global, command: ConversationsCommand) -> Comma
     .await
 }
 
-async fn list(session: &Session<'_>, args: ListConversationsArgs) -> CommandResult {
+async fn list(session: &CommandSession<'_>, args: ListConversationsArgs) -> CommandResult {
     let states = args.state.iter().filter_map(|word| StateKind::parse(word)).collect();
     let query = ConversationQuery { states, limit: args.limit, ..ConversationQuery::default() };
     let page = session.engine.conversations(&session.config.owner, &query).await?;
@@ -85,7 +85,7 @@ fn summary(conversation: &ConversationSummary) -> Value {
     })
 }
 
-async fn show(session: &Session<'_>, args: ShowConversationArgs) -> CommandResult {
+async fn show(session: &CommandSession<'_>, args: ShowConversationArgs) -> CommandResult {
     let (told, standing) = match find::conversation(session, &args.id).await? {
         FoundConversation::Stored(conversation) => {
             (Transcript::from_stored(&conversation), read_standing(session, &conversation).await?)
@@ -106,7 +106,7 @@ async fn show(session: &Session<'_>, args: ShowConversationArgs) -> CommandResul
 
 /// Returns the state of an unfinished question, in the words of every interface (P4).
 async fn read_standing(
-    session: &Session<'_>,
+    session: &CommandSession<'_>,
     conversation: &Conversation,
 ) -> CommandResult<Option<String>> {
     let last = conversation.last();
@@ -144,7 +144,7 @@ fn print(told: &Transcript, standing: Option<&str>) {
     }
 }
 
-async fn export(session: &Session<'_>, args: ExportArgs) -> CommandResult {
+async fn export(session: &CommandSession<'_>, args: ExportArgs) -> CommandResult {
     if let Some(path) = &args.output {
         writable(path)?;
     }
@@ -158,14 +158,14 @@ async fn export(session: &Session<'_>, args: ExportArgs) -> CommandResult {
         Some(path) if !is_stdout(path) => {
             let written = std::fs::write(path, printable(&text));
             written.with_context(|| format!("write {}", path.display()))?;
-            ui::mark(Mark::Good, &format!("written to {}", path.display()));
+            ui::mark(LineMark::Good, &format!("written to {}", path.display()));
         }
         Some(_) | None => ui::text(text.trim_end_matches('\n')),
     }
     DONE
 }
 
-async fn load_transcript(session: &Session<'_>, given: &str) -> CommandResult<Transcript> {
+async fn load_transcript(session: &CommandSession<'_>, given: &str) -> CommandResult<Transcript> {
     Ok(match find::conversation(session, given).await? {
         FoundConversation::Stored(conversation) => Transcript::from_stored(&conversation),
         FoundConversation::Archived(archived) => Transcript::from_archived(&archived),
@@ -173,7 +173,7 @@ async fn load_transcript(session: &Session<'_>, given: &str) -> CommandResult<Tr
 }
 
 /// Removes the conversations that have been unchanged for this time. A conversation that is busy by now stays.
-async fn prune(session: &Session<'_>, args: PruneConversationsArgs) -> CommandResult {
+async fn prune(session: &CommandSession<'_>, args: PruneConversationsArgs) -> CommandResult {
     let engine = &session.engine;
     let before = engine.now().before(args.older_than);
     let ended = StateKind::ALL.into_iter().filter(|state| state.is_terminal()).collect();
@@ -196,7 +196,7 @@ async fn prune(session: &Session<'_>, args: PruneConversationsArgs) -> CommandRe
     DONE
 }
 
-async fn delete(session: &Session<'_>, args: DeleteArgs) -> CommandResult {
+async fn delete(session: &CommandSession<'_>, args: DeleteArgs) -> CommandResult {
     let conversation = match find::conversation(session, &args.id).await? {
         FoundConversation::Stored(conversation) => *conversation,
         FoundConversation::Archived(archived) => {
@@ -226,7 +226,7 @@ async fn delete(session: &Session<'_>, args: DeleteArgs) -> CommandResult {
             } else {
                 ui::line(conversation.id.as_str());
             }
-            ui::mark(Mark::Good, "deleted");
+            ui::mark(LineMark::Good, "deleted");
             DONE
         }
         Err(error @ StoreError::ConversationBusy(job)) => Err(CommandError::from(error).hint(format!(

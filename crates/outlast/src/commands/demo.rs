@@ -17,7 +17,7 @@ use tokio::time::Instant;
 use self::provider::DemoProvider;
 use super::signals::{INTERRUPTED, stop_on_signals};
 use crate::error::{CommandResult, DONE};
-use crate::ui::{self, Bars, Mark};
+use crate::ui::{self, Bars, LineMark};
 
 const QUESTION: &str = "Heat pumps in cold climates?";
 /// The progress of the research at which the server is killed.
@@ -38,7 +38,7 @@ pub(super) async fn run() -> CommandResult {
         () = stop.wait() => None,
     };
     let Some(played) = played else {
-        ui::mark(Mark::Step, "the demo was left before its end; it leaves nothing behind");
+        ui::mark(LineMark::Step, "the demo was left before its end; it leaves nothing behind");
         return Ok(ExitCode::from(INTERRUPTED));
     };
     played.map_err(|_| anyhow!("the demo did not end within {} s", MAX_DEMO.as_secs()))?
@@ -52,15 +52,18 @@ async fn play(provider: &DemoProvider, folder: &Path) -> CommandResult {
     ui::remark("");
 
     let mut server = DemoServer::spawn(provider.url(), folder).await?;
-    ui::mark(Mark::Good, &format!("server started {}", ui::dim(&format!("(pid {})", server.pid))));
-    ui::mark(Mark::Step, &format!("question: {QUESTION}"));
+    ui::mark(
+        LineMark::Good,
+        &format!("server started {}", ui::dim(&format!("(pid {})", server.pid))),
+    );
+    ui::mark(LineMark::Step, &format!("question: {QUESTION}"));
     let asked = Instant::now();
     let question = json!({ "role": "user", "content": QUESTION });
     let question = json!({ "messages": [question], "reasoning_effort": "low" });
     let started = server.call("perplexity_research_start", question).await?;
     let job = started["jobId"].as_str().context("the server gave no job id")?.to_owned();
     let answered = format!("(answered in {:.1} ms)", asked.elapsed().as_secs_f64() * 1000.0);
-    ui::mark(Mark::Good, &format!("job {job} is durable {}", ui::dim(&answered)));
+    ui::mark(LineMark::Good, &format!("job {job} is durable {}", ui::dim(&answered)));
 
     let poll = poll_to(&server, &job, KILL_AT_PERCENT).await?;
     if !is_unfinished(&poll) {
@@ -71,13 +74,13 @@ async fn play(provider: &DemoProvider, folder: &Path) -> CommandResult {
     server.child.kill().await.context("kill the server")?;
     let killed =
         format!("kill -9 {}: the server is gone, in the middle of the research", server.pid);
-    ui::mark(Mark::Bad, &killed);
+    ui::mark(LineMark::Bad, &killed);
     ui::remark(&ui::dim("  no server is listening; the provider goes on with what was paid for"));
     tokio::time::sleep(DEAD_FOR).await;
     let server = DemoServer::spawn(provider.url(), folder).await?;
     let pid = ui::dim(&format!("(pid {})", server.pid));
-    ui::mark(Mark::Again, &format!("server started again {pid}"));
-    ui::mark(Mark::Step, &format!("polling the same job {job}"));
+    ui::mark(LineMark::Again, &format!("server started again {pid}"));
+    ui::mark(LineMark::Step, &format!("polling the same job {job}"));
 
     let report = poll_to(&server, &job, 101).await?;
     if report["status"] != "COMPLETED" {
@@ -86,7 +89,7 @@ async fn play(provider: &DemoProvider, folder: &Path) -> CommandResult {
     server.leave().await;
 
     let elapsed = report["elapsedSec"].as_f64().unwrap_or_default();
-    ui::mark(Mark::Good, &format!("COMPLETED after {elapsed} s"));
+    ui::mark(LineMark::Good, &format!("COMPLETED after {elapsed} s"));
     ui::gap();
     show(report["response"].as_str().unwrap_or_default());
     summary(provider)
@@ -108,7 +111,10 @@ fn summary(provider: &DemoProvider) -> CommandResult {
         let error = anyhow!("{submits} submits seen by the provider, where there should be 1");
         return Err(error.into());
     }
-    ui::mark(Mark::Good, "1 submit seen by the provider: one question, two servers, paid for once");
+    ui::mark(
+        LineMark::Good,
+        "1 submit seen by the provider: one question, two servers, paid for once",
+    );
     ui::remark("");
     ui::remark("Next, still without a key:");
     ui::remark("  outlast research --library FOLDER \"a question to your own documents\"");

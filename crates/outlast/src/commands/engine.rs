@@ -12,7 +12,7 @@ use crate::error::CommandResult;
 use crate::open_store::{OpenEngine, OpenStore, check_owner, options};
 
 /// The parts that a command works with.
-pub(super) struct Session<'a> {
+pub(super) struct CommandSession<'a> {
     pub(super) global: &'a Global,
     pub(super) config: &'a Config,
     pub(super) engine: Engine,
@@ -22,7 +22,7 @@ pub(super) struct Session<'a> {
     pub(super) stop: Shutdown,
 }
 
-impl Session<'_> {
+impl CommandSession<'_> {
     /// Returns the scope of the owner's own jobs.
     pub(super) fn own(&self) -> Scope {
         Scope::Owner(self.config.owner.clone())
@@ -35,13 +35,14 @@ pub(super) async fn with_engine(
     config: &Config,
     store: OpenStore,
     providers: Providers,
-    command: impl AsyncFnOnce(&Session<'_>) -> CommandResult,
+    command: impl AsyncFnOnce(&CommandSession<'_>) -> CommandResult,
 ) -> CommandResult {
     check_owner(config)?;
     let stop = Shutdown::new();
     let opened = store.engine(config, options(config), providers, stop.clone()).await?;
     let OpenEngine { engine, follower, mirror } = opened;
-    let done = command(&Session { global, config, engine, mirror, stop: stop.clone() }).await;
+    let done =
+        command(&CommandSession { global, config, engine, mirror, stop: stop.clone() }).await;
     stop.ask();
     drop(follower.await);
     store.close().await;

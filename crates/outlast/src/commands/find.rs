@@ -6,7 +6,7 @@ use outlast_core::{
 };
 use outlast_mirror::ArchivedConversation;
 
-use super::engine::Session;
+use super::engine::CommandSession;
 use crate::error::{CommandError, CommandResult, refuse};
 use crate::ui;
 
@@ -20,7 +20,7 @@ const SHOWN: usize = 5;
 const CONVERSATIONS_PER_PAGE: u32 = 1_000;
 
 /// Returns the job with this id or unique prefix.
-pub(super) async fn job(session: &Session<'_>, given: &str) -> CommandResult<Job> {
+pub(super) async fn job(session: &CommandSession<'_>, given: &str) -> CommandResult<Job> {
     let (engine, scope) = (&session.engine, session.own());
     let is_prefix = (SHORTEST_PREFIX..=32).contains(&given.len())
         && given.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
@@ -51,7 +51,7 @@ pub(super) async fn job(session: &Session<'_>, given: &str) -> CommandResult<Job
 
 /// Returns an error if a job was requested and this is a conversation.
 async fn is_conversation(
-    session: &Session<'_>,
+    session: &CommandSession<'_>,
     given: &str,
 ) -> CommandResult<Option<CommandError>> {
     let is_prefix = given.len() >= SHORTEST_PREFIX;
@@ -62,7 +62,7 @@ async fn is_conversation(
 }
 
 /// Returns an error if a conversation was requested and this is a job.
-async fn is_job(session: &Session<'_>, given: &str) -> CommandResult<Option<CommandError>> {
+async fn is_job(session: &CommandSession<'_>, given: &str) -> CommandResult<Option<CommandError>> {
     let query = JobQuery { id_prefix: Some(given.to_owned()), limit: 2, ..JobQuery::default() };
     let found = session.engine.list(&session.own(), &query).await?.jobs;
     let [job] = found.as_slice() else { return Ok(None) };
@@ -84,7 +84,7 @@ pub(super) enum FoundConversation {
 
 /// Returns the conversation with this id or unique prefix.
 pub(super) async fn conversation(
-    session: &Session<'_>,
+    session: &CommandSession<'_>,
     given: &str,
 ) -> CommandResult<FoundConversation> {
     let hint = "`outlast conversations list` shows the ids";
@@ -111,7 +111,7 @@ pub(super) async fn conversation(
 }
 
 async fn whole(
-    session: &Session<'_>,
+    session: &CommandSession<'_>,
     id: &ConversationId,
 ) -> CommandResult<Option<FoundConversation>> {
     let owner = &session.config.owner;
@@ -124,7 +124,10 @@ async fn whole(
 }
 
 /// Returns the ids with this prefix, at most as many as an answer names.
-async fn find_by_start(session: &Session<'_>, given: &str) -> CommandResult<Vec<ConversationId>> {
+async fn find_by_start(
+    session: &CommandSession<'_>,
+    given: &str,
+) -> CommandResult<Vec<ConversationId>> {
     let starts = |found: &ConversationSummary| found.id.as_str().starts_with(given);
     let mut ids = conversations(session, Vec::new(), starts).await?;
     ids.truncate(SHOWN);
@@ -133,7 +136,7 @@ async fn find_by_start(session: &Session<'_>, given: &str) -> CommandResult<Vec<
 
 /// Returns the ids of the wanted conversations in these states, or in any.
 pub(super) async fn conversations(
-    session: &Session<'_>,
+    session: &CommandSession<'_>,
     states: Vec<StateKind>,
     is_wanted: impl Fn(&ConversationSummary) -> bool,
 ) -> CommandResult<Vec<ConversationId>> {

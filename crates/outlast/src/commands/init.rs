@@ -15,12 +15,14 @@ use outlast_server::{ToolSet, WAYS_TO_A_PROVIDER};
 use crate::cli::{Client, Global, InitArgs};
 use crate::client_files::diff;
 use crate::client_files::document::Document;
-use crate::client_files::json::Refusal;
-use crate::config::{Config, Places, ResearchProvider, ShownConfig, Source, VendorName, settings};
+use crate::client_files::json::JsonRefusal;
+use crate::config::{
+    Config, Places, ResearchProvider, ShownConfig, ValueSource, VendorName, settings,
+};
 use crate::error::{CommandError, CommandResult, DONE, OrUsage as _, refuse};
-use crate::installed::Installed;
-use crate::ui::{self, Mark};
-use clients::{KeyWay, Program};
+use crate::installed::InstalledProgram;
+use crate::ui::{self, LineMark};
+use clients::{KeyWay, ProgramEntry};
 
 pub(super) fn run(global: &Global, args: InitArgs) -> CommandResult {
     let InitArgs { client, library, tools, print, dry_run, remove } = args;
@@ -31,7 +33,7 @@ pub(super) fn run(global: &Global, args: InitArgs) -> CommandResult {
         program.args.extend(["--tools".to_owned(), tool_sets(tools)?]);
     }
     let entry = client.entry(&program);
-    let refused = |refusal: Refusal| refused(client, &path, refusal);
+    let refused = |refusal: JsonRefusal| refused(client, &path, refusal);
     if print {
         ui::raw(client.format().put("", &entry).map_err(refused)?.as_bytes());
         ui::remark(&format!("For {}.", places.short(&path)));
@@ -119,7 +121,7 @@ enum FileChange {
     Delete,
 }
 
-fn removal(client: Client, document: &Document) -> Result<FileChange, Refusal> {
+fn removal(client: Client, document: &Document) -> Result<FileChange, JsonRefusal> {
     let (format, Some(text)) = (client.format(), &document.text) else {
         return Ok(FileChange::Nothing);
     };
@@ -153,7 +155,7 @@ fn carry_out(client: Client, document: &Document, step: &FileChange) -> anyhow::
     }
 }
 
-fn refused(client: Client, path: &Path, refusal: Refusal) -> CommandError {
+fn refused(client: Client, path: &Path, refusal: JsonRefusal) -> CommandError {
     let error = anyhow::Error::new(refusal)
         .context(format!("{} cannot be changed; nothing was written", path.display()));
     let hint = format!(
@@ -164,8 +166,8 @@ fn refused(client: Client, path: &Path, refusal: Refusal) -> CommandError {
 }
 
 /// Returns the way to run this program from the client.
-fn program(global: &Global, library: &[PathBuf]) -> CommandResult<Program> {
-    let (command, mut args) = Installed::find()?.command();
+fn program(global: &Global, library: &[PathBuf]) -> CommandResult<ProgramEntry> {
+    let (command, mut args) = InstalledProgram::find()?.command();
     args.push("serve".to_owned());
     args.extend(passed_on(global)?);
     if global.no_mirror {
@@ -182,7 +184,7 @@ fn program(global: &Global, library: &[PathBuf]) -> CommandResult<Program> {
     };
     let library = joined(&library)?;
     let has_provider = has_provider || library.is_some();
-    Ok(Program { command, args, keys, providers, library, library_given, has_provider })
+    Ok(ProgramEntry { command, args, keys, providers, library, library_given, has_provider })
 }
 
 /// Returns the tool sets for the entry; an unknown one is refused here, not when the client starts.
@@ -223,9 +225,9 @@ fn inherited_providers(showing: &ShownConfig) -> (Vec<&'static str>, Option<Stri
     };
     let needed = vendors
         .into_iter()
-        .filter(|vendor| !matches!(source(vendor.api_key()), Some(Source::File(_))));
+        .filter(|vendor| !matches!(source(vendor.api_key()), Some(ValueSource::File(_))));
     let keys = needed.map(|vendor| vendor.vendor().key_variable).collect();
-    let is_variable = matches!(source(settings::SERVER_PROVIDERS), Some(Source::Variable(_)));
+    let is_variable = matches!(source(settings::SERVER_PROVIDERS), Some(ValueSource::Variable(_)));
     let names = named.filter(|_| is_variable).map(|config| {
         config.providers.iter().map(ResearchProvider::name).collect::<Vec<_>>().join(",")
     });
@@ -236,7 +238,7 @@ fn inherited_providers(showing: &ShownConfig) -> (Vec<&'static str>, Option<Stri
 /// passed on.
 fn inherited_library(showing: &ShownConfig) -> Vec<PathBuf> {
     let setting = showing.setting(settings::LIBRARY_FOLDERS);
-    let is_variable = setting.is_some_and(|it| matches!(it.source, Source::Variable(_)));
+    let is_variable = setting.is_some_and(|it| matches!(it.source, ValueSource::Variable(_)));
     match &showing.config {
         Ok(config) if is_variable => {
             config.library.iter().filter(|folder| folder.is_dir()).cloned().collect()
@@ -277,13 +279,13 @@ struct InitReport {
 }
 
 impl InitReport {
-    fn put(&self, step: &FileChange, had_file: bool, program: &Program) {
+    fn put(&self, step: &FileChange, had_file: bool, program: &ProgramEntry) {
         let (client, file) = (self.client.title(), &self.file);
         if matches!(step, FileChange::Nothing) {
-            ui::mark(Mark::Good, &format!("{client} is set up already; nothing was changed."));
+            ui::mark(LineMark::Good, &format!("{client} is set up already; nothing was changed."));
             return;
         }
-        ui::mark(Mark::Good, &format!("{client} is set up in {file}."));
+        ui::mark(LineMark::Good, &format!("{client} is set up in {file}."));
         if had_file {
             ui::remark(&format!("  The file as it was: {}", self.backup));
         }
@@ -341,6 +343,6 @@ impl InitReport {
                 )
             }
         };
-        ui::mark(Mark::Good, &said);
+        ui::mark(LineMark::Good, &said);
     }
 }

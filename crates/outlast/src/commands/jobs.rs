@@ -13,7 +13,7 @@ use outlast_engine::{Providers, Reading};
 use outlast_server::PaidRun;
 use tokio::time::Instant;
 
-use super::engine::{Session, with_engine};
+use super::engine::{CommandSession, with_engine};
 use super::find;
 use super::job_view::{json, show};
 use crate::cli::{Global, JobArgs, JobsCommand, ListArgs, PruneArgs};
@@ -60,13 +60,16 @@ pub(super) async fn run(global: &Global, command: JobsCommand) -> CommandResult 
     .await
 }
 
-fn own_or_all(session: &Session<'_>, all: bool) -> Scope {
+fn own_or_all(session: &CommandSession<'_>, all: bool) -> Scope {
     if all { Scope::Operator } else { session.own() }
 }
 
 /// Returns the present state of the job, and the reason why it waits. On a shared database a command is too short-lived
 /// to decide which workers are dead, and only sees that none is alive.
-pub(super) async fn read(session: &Session<'_>, id: &JobId) -> CommandResult<Option<Reading>> {
+pub(super) async fn read(
+    session: &CommandSession<'_>,
+    id: &JobId,
+) -> CommandResult<Option<Reading>> {
     let engine = &session.engine;
     let Some(mut reading) = engine.read(&session.own(), id).await? else { return Ok(None) };
     let job = &reading.job;
@@ -79,7 +82,7 @@ pub(super) async fn read(session: &Session<'_>, id: &JobId) -> CommandResult<Opt
     Ok(Some(reading))
 }
 
-async fn list(session: &Session<'_>, args: ListArgs) -> CommandResult {
+async fn list(session: &CommandSession<'_>, args: ListArgs) -> CommandResult {
     let states: Vec<StateKind> =
         args.state.iter().filter_map(|word| StateKind::parse(word)).collect();
     let is_filtered = !states.is_empty() || args.search.is_some();
@@ -116,7 +119,7 @@ async fn list(session: &Session<'_>, args: ListArgs) -> CommandResult {
 const OWNER: usize = 6;
 
 /// Returns the code with which a job failed.
-async fn code(session: &Session<'_>, job: &Summary) -> CommandResult<Option<Code>> {
+async fn code(session: &CommandSession<'_>, job: &Summary) -> CommandResult<Option<Code>> {
     if job.state != StateKind::Failed {
         return Ok(None);
     }
@@ -147,7 +150,7 @@ fn row(job: &Summary, code: Option<Code>, now: Timestamp, with_owner: bool) -> V
     cells
 }
 
-async fn show(session: &Session<'_>, args: JobArgs) -> CommandResult {
+async fn show(session: &CommandSession<'_>, args: JobArgs) -> CommandResult {
     let job = find::job(session, &args.id).await?;
     let now = session.engine.now();
     if args.json {
@@ -162,12 +165,12 @@ async fn show(session: &Session<'_>, args: JobArgs) -> CommandResult {
     DONE
 }
 
-async fn list_paid_runs(session: &Session<'_>, job: &Job) -> CommandResult<Vec<PaidRun>> {
+async fn list_paid_runs(session: &CommandSession<'_>, job: &Job) -> CommandResult<Vec<PaidRun>> {
     let rows = session.engine.ledger_rows(&Scope::Owner(job.new.owner.clone()), &job.id).await?;
     Ok(PaidRun::all(job, &rows))
 }
 
-async fn cancel(session: &Session<'_>, args: JobArgs) -> CommandResult {
+async fn cancel(session: &CommandSession<'_>, args: JobArgs) -> CommandResult {
     let engine = &session.engine;
     let job = find::job(session, &args.id).await?;
     let Some(cancelled) = engine.cancel(&session.own(), &job.id).await? else {
@@ -204,7 +207,7 @@ async fn cancel(session: &Session<'_>, args: JobArgs) -> CommandResult {
 }
 
 /// Returns a cancelled call of a wrapped server after its host process has recorded the server's reaction.
-async fn after_stop(session: &Session<'_>, mut job: Job) -> CommandResult<Job> {
+async fn after_stop(session: &CommandSession<'_>, mut job: Job) -> CommandResult<Job> {
     let is_stopping =
         |job: &Job| matches!(job.state, JobState::Cancelled { remote: RemoteStop::Owed, .. });
     let limit = Instant::now() + STOP_WAIT;
@@ -219,7 +222,7 @@ async fn after_stop(session: &Session<'_>, mut job: Job) -> CommandResult<Job> {
     Ok(job)
 }
 
-async fn prune(session: &Session<'_>, args: PruneArgs) -> CommandResult {
+async fn prune(session: &CommandSession<'_>, args: PruneArgs) -> CommandResult {
     let engine = &session.engine;
     let prune = match args.older_than {
         Some(age) => Prune::EndedBefore(engine.now().before(age)),

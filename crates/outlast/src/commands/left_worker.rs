@@ -6,12 +6,12 @@ use std::process::ExitCode;
 
 use outlast_core::Job;
 
-use super::engine::Session;
+use super::engine::CommandSession;
 use super::signals::INTERRUPTED;
 use crate::detached::WorkerStarter;
 use crate::detached::socket::Message;
 use crate::error::{CommandError, CommandResult};
-use crate::ui::{self, Mark};
+use crate::ui::{self, LineMark};
 
 /// The process that continues a job.
 #[derive(Debug)]
@@ -26,7 +26,7 @@ pub(super) enum Carrier {
 
 /// Makes sure that a worker continues this job. A worker that is started gets the same flags, and the same library.
 pub(super) async fn ensure(
-    session: &Session<'_>,
+    session: &CommandSession<'_>,
     library: &[PathBuf],
     job: &Job,
 ) -> CommandResult<Carrier> {
@@ -56,7 +56,7 @@ pub(super) fn leave(carrier: &Carrier, job: &Job) -> ExitCode {
         Carrier::ThisProcess => "left before the end",
         Carrier::Present | Carrier::LeftBehind { .. } => "left before the end; the job goes on",
     };
-    ui::mark(Mark::Step, &format!("{words}: {}", job.id));
+    ui::mark(LineMark::Step, &format!("{words}: {}", job.id));
     tell(carrier, job);
     ExitCode::from(INTERRUPTED)
 }

@@ -7,7 +7,9 @@ use std::io::{self, ErrorKind};
 use std::os::unix::process::CommandExt;
 use std::process::{Command, ExitCode};
 
-use outlast_provider::command::{CANNOT_START, CANNOT_START_CODE, Launched, keep_watch, launch};
+use outlast_provider::command::{
+    CANNOT_START, CANNOT_START_CODE, LaunchedProgram, keep_watch, launch,
+};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::ui;
@@ -37,7 +39,7 @@ pub(super) fn guard() -> ExitCode {
 fn run_launch(mut arguments: impl Iterator<Item = OsString>) -> Option<ExitCode> {
     let (scratch, program) = (arguments.next()?.into(), arguments.next()?.into());
     let name = arguments.next()?;
-    let launched = Launched { scratch, program, name, arguments: arguments.collect() };
+    let launched = LaunchedProgram { scratch, program, name, arguments: arguments.collect() };
     let error = launch(io::stdin().lock(), launched);
     if error.kind() == ErrorKind::UnexpectedEof {
         // The server is gone: there is no process left to report to.

@@ -9,9 +9,9 @@ use std::path::Path;
 
 use anyhow::Context as _;
 use outlast_core::{Job, JobState, NewJob, Output, Profile};
-use outlast_engine::{Engine, Providers, Takes, Until, Worker};
+use outlast_engine::{Engine, LeaveTime, Providers, Worker, WorkerRole};
 
-use super::engine::{Session, with_engine};
+use super::engine::{CommandSession, with_engine};
 use super::follow::{self, CarriedBy};
 use super::job_view::outcome::unsuccessful;
 use super::job_view::{json, show};
@@ -21,7 +21,7 @@ use super::{MirrorTask, start};
 use crate::cli::{Global, ResearchArgs};
 use crate::error::{CommandResult, DONE, OrUsage as _, refuse};
 use crate::open_store::OpenStore;
-use crate::ui::{self, Mark};
+use crate::ui::{self, LineMark};
 
 /// The limit of the tools.
 const MAX_QUESTION_CHARS: usize = 10_000;
@@ -110,9 +110,10 @@ pub(super) fn writable(path: &Path) -> CommandResult<()> {
 }
 
 /// Starts the job, runs it in this process, and shows its result.
-async fn attend(session: &Session<'_>, job: NewJob, args: &ResearchArgs) -> CommandResult {
-    let Session { engine, stop, .. } = session;
-    let worker = outlast_engine::spawn(Worker::new(engine, Takes::HeldCallsOnly).run(Until::Asked));
+async fn attend(session: &CommandSession<'_>, job: NewJob, args: &ResearchArgs) -> CommandResult {
+    let CommandSession { engine, stop, .. } = session;
+    let worker =
+        outlast_engine::spawn(Worker::new(engine, WorkerRole::HeldCallsOnly).run(LeaveTime::Asked));
     let job = match start::start(engine, job).await {
         Ok(job) => follow::with_bar(engine, job, CarriedBy::ThisProcess).await,
         Err(failed) => Err(failed),
@@ -141,7 +142,7 @@ fn report_end(engine: &Engine, args: &ResearchArgs, job: &Job) -> CommandResult 
         ui::text(file::text(job, output).trim_end());
     } else if let Some(path) = &args.output {
         file::write(path, job, output)?;
-        ui::mark(Mark::Good, &format!("written to {}", path.display()));
+        ui::mark(LineMark::Good, &format!("written to {}", path.display()));
     } else if !args.json {
         show::report(&output.body);
     }

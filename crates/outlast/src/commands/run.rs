@@ -6,11 +6,11 @@ use std::process::ExitCode;
 
 use anyhow::Context as _;
 use outlast_core::{Body, Job, JobState, NewJob};
-use outlast_engine::{Engine, Providers, Takes, Until, Worker};
+use outlast_engine::{Engine, LeaveTime, Providers, Worker, WorkerRole};
 use outlast_provider::command::output_bytes;
 use serde_json::{Map, Value};
 
-use super::engine::{Session, with_engine};
+use super::engine::{CommandSession, with_engine};
 use super::follow::{self, CarriedBy};
 use super::job_view::outcome::unsuccessful;
 use super::job_view::{json, show};
@@ -23,8 +23,8 @@ use crate::cli::{Global, RunArgs};
 use crate::config::Config;
 use crate::error::{CommandError, CommandResult, DONE, OrUsage as _, documentation, refuse};
 use crate::open_store::OpenStore;
-use crate::ui::{self, Mark};
-use crate::wire::{Profiled, research_providers, workflow_providers};
+use crate::ui::{self, LineMark};
+use crate::wire::{ProviderWithProfile, research_providers, workflow_providers};
 
 pub(super) async fn run(global: &Global, args: RunArgs) -> CommandResult {
     let config = super::load_config(global, &[])?;
@@ -48,7 +48,11 @@ pub(super) async fn run(global: &Global, args: RunArgs) -> CommandResult {
     .await
 }
 
-fn new_job(config: &Config, research: &[Profiled], args: &RunArgs) -> CommandResult<NewJob> {
+fn new_job(
+    config: &Config,
+    research: &[ProviderWithProfile],
+    args: &RunArgs,
+) -> CommandResult<NewJob> {
     let workflows = startable(config, research.first().map(|(profile, _)| profile));
     let Some(workflow) = workflows.iter().find(|workflow| workflow.name == args.workflow) else {
         let names: Vec<_> = workflows.iter().map(|workflow| workflow.name.as_str()).collect();
@@ -83,7 +87,11 @@ fn new_job(config: &Config, research: &[Profiled], args: &RunArgs) -> CommandRes
 }
 
 /// Checks the arguments of another server's tool against the schema that was last seen.
-async fn check_input(session: &Session<'_>, args: &RunArgs, job: &NewJob) -> CommandResult<()> {
+async fn check_input(
+    session: &CommandSession<'_>,
+    args: &RunArgs,
+    job: &NewJob,
+) -> CommandResult<()> {
     let input = last_seen_input(&args.workflow, session.config, &session.engine).await;
     let (Some(input), Ok(ask)) = (input, job.request.to_workflow()) else { return Ok(()) };
     let hint = "give --arguments what the tool's schema asks for";
@@ -91,11 +99,12 @@ async fn check_input(session: &Session<'_>, args: &RunArgs, job: &NewJob) -> Com
 }
 
 /// Follows the job while a worker runs it, and shows its result.
-async fn attend(session: &Session<'_>, job: Job, args: &RunArgs) -> CommandResult {
-    let Session { engine, stop, .. } = session;
+async fn attend(session: &CommandSession<'_>, job: Job, args: &RunArgs) -> CommandResult {
+    let CommandSession { engine, stop, .. } = session;
     let carrier = left_worker::ensure(session, &[], &job).await?;
-    let own_worker = matches!(carrier, Carrier::ThisProcess)
-        .then(|| outlast_engine::spawn(Worker::new(engine, Takes::TheQueue).run(Until::Asked)));
+    let own_worker = matches!(carrier, Carrier::ThisProcess).then(|| {
+        outlast_engine::spawn(Worker::new(engine, WorkerRole::TheQueue).run(LeaveTime::Asked))
+    });
     let job = follow::with_bar(engine, job, CarriedBy::Workers).await;
     if let Some(worker) = own_worker {
         stop.ask();
@@ -125,7 +134,7 @@ fn report_end(engine: &Engine, args: &RunArgs, job: &Job) -> CommandResult {
         }
     }
     if let Body::Tool { is_error: true, .. } = &output.body {
-        ui::mark(Mark::Bad, "the tool says that it failed");
+        ui::mark(LineMark::Bad, "the tool says that it failed");
         return Ok(ExitCode::FAILURE);
     }
     DONE

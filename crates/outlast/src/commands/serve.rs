@@ -10,7 +10,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use outlast_core::{Clock, Profile};
-use outlast_engine::{Dispatch, Engine, Options, Providers, Shutdown, Takes, Until, Worker};
+use outlast_engine::{
+    Dispatch, Engine, LeaveTime, Options, Providers, Shutdown, Worker, WorkerRole,
+};
 use outlast_server::{
     Face, Jobs, JobsOptions, MAX_UNANSWERED, Metrics, Perplexity, PerplexityOptions, Research,
     ResearchJobs, ResearchJobsOptions, ResearchMode, ResearchOptions, ResearchSet, Server, ToolSet,
@@ -26,7 +28,7 @@ use crate::detached::socket::SocketFolder;
 use crate::detached::{Workers, telling};
 use crate::error::{CommandResult, DONE};
 use crate::metered;
-use crate::open_store::{OpenEngine, OpenStore, Patience, check_owner, options};
+use crate::open_store::{OpenEngine, OpenPatience, OpenStore, check_owner, options};
 use crate::test_clock::TestClock;
 use crate::ui;
 use crate::wait_command::wait_command;
@@ -93,7 +95,7 @@ pub(super) async fn run(global: &Global, args: ServeArgs) -> CommandResult {
         judgement.leases_for = Duration::from_millis(lease);
         judgement.session_for = judgement.session_for.min(judgement.leases_for / 3);
     }
-    let store = OpenStore::open_by(&config, clock, judgement, Patience::AsConfigured).await?;
+    let store = OpenStore::open_by(&config, clock, judgement, OpenPatience::AsConfigured).await?;
     let metrics = Arc::new(Metrics::default());
     let store = store.with_kill_point(args.kill_at);
     let folder = SocketFolder::of(&config)
@@ -121,8 +123,8 @@ pub(super) async fn run(global: &Global, args: ServeArgs) -> CommandResult {
     }
     let mirror_task = super::MirrorTask::spawn(mirror.as_ref());
     let page_asks = http.is_some() && !profiles.is_empty();
-    let takes = if args.no_worker { Takes::HeldCallsOnly } else { takes(&config, page_asks) };
-    let worker = outlast_engine::spawn(Worker::new(&engine, takes).run(Until::Asked));
+    let takes = if args.no_worker { WorkerRole::HeldCallsOnly } else { takes(&config, page_asks) };
+    let worker = outlast_engine::spawn(Worker::new(&engine, takes).run(LeaveTime::Asked));
     let listener = folder.and_then(|folder| telling::listen(&folder, &engine, Some(own_jobs)));
     log_providers(&profiles);
     log_mode(&config, takes);
@@ -280,17 +282,17 @@ fn sets(
 
 /// Returns the jobs that this process takes: those of the queue only if one of its interfaces puts jobs there (B1), as
 /// the page does with its requests.
-fn takes(config: &Config, page_asks: bool) -> Takes {
+fn takes(config: &Config, page_asks: bool) -> WorkerRole {
     let needed = config.tools.iter().any(|set| match set {
         ToolSet::Research | ToolSet::DeepResearch => config.research_mode != ResearchMode::Blocking,
         ToolSet::ResearchJobs => true,
         ToolSet::Jobs => true,
         ToolSet::Perplexity => false,
     });
-    if needed || page_asks { Takes::TheQueue } else { Takes::HeldCallsOnly }
+    if needed || page_asks { WorkerRole::TheQueue } else { WorkerRole::HeldCallsOnly }
 }
 
-fn log_mode(config: &Config, takes: Takes) {
+fn log_mode(config: &Config, takes: WorkerRole) {
     let researches = |set: &ToolSet| matches!(set, ToolSet::Research | ToolSet::DeepResearch);
     if config.tools.iter().any(researches) {
         match config.research_mode {
@@ -299,7 +301,7 @@ fn log_mode(config: &Config, takes: Takes) {
             ResearchMode::Auto => tracing::info!("Async deep research: enabled (auto)"),
         }
     }
-    if takes == Takes::TheQueue {
+    if takes == WorkerRole::TheQueue {
         tracing::info!(concurrency = config.concurrency, "Background worker started");
     }
 }

@@ -5,12 +5,12 @@ use std::path::PathBuf;
 use outlast_core::{Job, NewJob, StoreError};
 use outlast_engine::Engine;
 
-use super::engine::Session;
+use super::engine::CommandSession;
 use super::job_view::json;
 use super::left_worker;
 use crate::config::{Config, StoreUrl};
 use crate::error::{CommandError, CommandResult, DONE, refuse};
-use crate::ui::{self, Mark};
+use crate::ui::{self, LineMark};
 
 /// Refuses `--detach` if no other process could continue the job.
 pub(super) fn check_detach(detach: bool, config: &Config) -> CommandResult<()> {
@@ -42,7 +42,7 @@ pub(super) async fn start(engine: &Engine, job: NewJob) -> CommandResult<Job> {
 
 /// Prints the job's id, or the job as JSON, and leaves it to a worker.
 pub(super) async fn detach(
-    session: &Session<'_>,
+    session: &CommandSession<'_>,
     library: &[PathBuf],
     job: &Job,
     as_json: bool,
@@ -50,7 +50,7 @@ pub(super) async fn detach(
     // Printed first, so that the id is known whatever follows.
     print(&session.engine, job, as_json);
     let carrier = left_worker::ensure(session, library, job).await?;
-    ui::mark(Mark::Good, "started");
+    ui::mark(LineMark::Good, "started");
     left_worker::tell(&carrier, job);
     DONE
 }

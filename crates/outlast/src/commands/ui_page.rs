@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use outlast_core::{Job, Profile};
-use outlast_engine::{Providers, Takes, Until, Worker};
+use outlast_engine::{LeaveTime, Providers, Worker, WorkerRole};
 use outlast_server::{
     Callers, Carry, Face, Hosts, HttpOptions, Origins, PageEntry, PageOptions, PageResearch,
     PageView, Rates, Room, Routes, Server, Tokens, TrustedProxies, serve_http,
@@ -22,7 +22,7 @@ use tokio::net::TcpListener;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
 use super::MirrorTask;
-use super::engine::{Session, with_engine};
+use super::engine::{CommandSession, with_engine};
 use super::left_worker;
 use super::signals::stop_on_signals;
 use crate::cli::Global;
@@ -50,7 +50,7 @@ pub(super) async fn run(global: &Global, no_open: bool, all: bool) -> CommandRes
     let providers: Providers = providers.into_iter().collect();
     let store = OpenStore::open(&config).await?;
     with_engine(global, &config, store, providers, async |session| {
-        let Session { engine, stop, .. } = session;
+        let CommandSession { engine, stop, .. } = session;
         let listener =
             TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.context("listen on this machine")?;
         let address = listener.local_addr().context("find the port")?;
@@ -85,8 +85,9 @@ pub(super) async fn run(global: &Global, no_open: bool, all: bool) -> CommandRes
         let mirror_task = MirrorTask::spawn(session.mirror.as_ref());
         // No other process can work on a store that ends with this one.
         let is_memory = config.store == StoreUrl::Memory;
-        let worker = is_memory
-            .then(|| outlast_engine::spawn(Worker::new(engine, Takes::TheQueue).run(Until::Asked)));
+        let worker = is_memory.then(|| {
+            outlast_engine::spawn(Worker::new(engine, WorkerRole::TheQueue).run(LeaveTime::Asked))
+        });
         let link = format!("http://{address}/ui/enter?code={code}");
         ui::line(&link);
         ui::print_waiting(
@@ -133,7 +134,7 @@ pub(super) fn page_options(config: &Config, profiles: &[Profile], carry: Carry) 
 }
 
 /// Makes sure that a worker continues each job that the page starts, for as long as the page is served.
-async fn keep_carried(session: &Session<'_>, mut started: UnboundedReceiver<Job>) {
+async fn keep_carried(session: &CommandSession<'_>, mut started: UnboundedReceiver<Job>) {
     while let Some(job) = started.recv().await {
         if let Err(failed) = left_worker::ensure(session, &[], &job).await {
             // The job stays, and its page says that no worker fits it.

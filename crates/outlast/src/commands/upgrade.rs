@@ -2,11 +2,11 @@
 //! version.
 
 use crate::error::{CommandResult, DONE};
-use crate::installed::Installed;
+use crate::installed::InstalledProgram;
 use crate::ui;
 
 pub(super) fn check() -> CommandResult {
-    let Installed { path, way } = Installed::find()?;
+    let InstalledProgram { path, way } = InstalledProgram::find()?;
     let version = env!("CARGO_PKG_VERSION");
     ui::line(&format!("outlast {version}, {}: {}", way.name(), path.display()));
     ui::line(&format!("To upgrade: {}", way.upgrade()));

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use outlast_core::Profile;
-use outlast_engine::{Dispatch, Options, Shutdown, Takes, Until, Worker};
+use outlast_engine::{Dispatch, LeaveTime, Options, Shutdown, Worker, WorkerRole};
 use outlast_server::{Face, Metrics, Server, serve_http};
 use outlast_store::Judgement;
 
@@ -20,11 +20,11 @@ use crate::data_dir;
 use crate::detached::log::{MAX_BYTES, RotatingLog};
 use crate::detached::log_relay::LogRelay;
 use crate::detached::socket::SocketFolder;
-use crate::detached::{self, Identity, Workers, telling};
+use crate::detached::{self, WorkerIdentity, Workers, telling};
 use crate::error::{CommandResult, DONE};
 use crate::logging::{self, Relay};
 use crate::metered;
-use crate::open_store::{OpenEngine, OpenStore, Patience, options};
+use crate::open_store::{OpenEngine, OpenPatience, OpenStore, options};
 use crate::ui;
 use crate::wire::{library_provider, no_provider, research_providers, workflow_providers};
 
@@ -37,7 +37,7 @@ pub(super) async fn run(global: &Global, args: WorkerArgs) -> CommandResult {
     let concurrency = args.concurrency.map(|n| n.to_string());
     let flags = [(settings::SERVER_CONCURRENCY, "--concurrency", concurrency)];
     let config = load_config(global, &flags)?;
-    let identity = args.detached.as_ref().map(|_| Identity::of(&config, &args.library));
+    let identity = args.detached.as_ref().map(|_| WorkerIdentity::of(&config, &args.library));
     let relay = match &identity {
         Some(identity) => start_detached(global, &config, &args, identity)?,
         None => {
@@ -63,8 +63,9 @@ pub(super) async fn run(global: &Global, args: WorkerArgs) -> CommandResult {
     let stop = Shutdown::new();
     let folder = SocketFolder::of(&config);
     let folder = folder.filter(|folder| identity.is_some() || folder.is_beside_a_file);
-    let own = identity.as_ref().map_or_else(SocketFolder::front_name, Identity::socket_name);
-    let opened = OpenStore::open_by(&config, None, Judgement::default(), Patience::AsConfigured);
+    let own = identity.as_ref().map_or_else(SocketFolder::front_name, WorkerIdentity::socket_name);
+    let opened =
+        OpenStore::open_by(&config, None, Judgement::default(), OpenPatience::AsConfigured);
     let metrics = Arc::new(Metrics::default());
     let store = opened.await?;
     let observers = store.observers(&metrics, folder.clone(), own);
@@ -105,8 +106,9 @@ pub(super) async fn run(global: &Global, args: WorkerArgs) -> CommandResult {
                 true => "Working until no job is left. Ctrl-C gives the jobs back and ends it.",
                 false => "Waiting for jobs in the store. Ctrl-C gives them back and ends it.",
             });
-            let until = if args.until_idle { Until::IdleFor(Duration::ZERO) } else { Until::Asked };
-            Worker::new(&engine, Takes::TheQueue).run(until).await.map_err(Into::into)
+            let until =
+                if args.until_idle { LeaveTime::IdleFor(Duration::ZERO) } else { LeaveTime::Asked };
+            Worker::new(&engine, WorkerRole::TheQueue).run(until).await.map_err(Into::into)
         }
     };
 
@@ -134,7 +136,7 @@ fn start_detached(
     global: &Global,
     config: &Config,
     args: &WorkerArgs,
-    own: &Identity,
+    own: &WorkerIdentity,
 ) -> CommandResult<Option<LogRelay>> {
     data_dir::prepare(&config.data_dir)?;
     let log = RotatingLog::open(detached::log::path(&config.data_dir), MAX_BYTES);

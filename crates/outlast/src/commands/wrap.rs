@@ -15,11 +15,11 @@ use outlast_engine::{Engine, Providers, Shutdown};
 use outlast_provider::command::Guard;
 use outlast_wrap::front::{self, FrontOptions};
 use outlast_wrap::host::{self, ServerCommand};
-use outlast_wrap::{CallRows, HostOptions, Identity, WrapSettings};
+use outlast_wrap::{CallRows, HostIdentity, HostOptions, WrapSettings};
 use tokio::sync::OnceCell;
 
 use super::call::{endpoint, variable};
-use super::engine::Session;
+use super::engine::CommandSession;
 use super::wrap_install;
 use crate::cli::{Global, WrapArgs};
 use crate::config::{Config, wrap_environment};
@@ -99,7 +99,7 @@ fn settings(config: &Config, args: &WrapArgs) -> CommandResult<WrapSettings> {
 }
 
 /// Returns the identity that a host process and a front must share: the command, the folder, the environment.
-fn identity(args: &WrapArgs) -> CommandResult<Identity> {
+fn identity(args: &WrapArgs) -> CommandResult<HostIdentity> {
     let folder = std::env::current_dir().context("find the working directory")?;
     let environment = wrap_environment();
     let headers = args.header.iter().chain(&args.header_env).chain(&args.bearer_env);
@@ -108,15 +108,15 @@ fn identity(args: &WrapArgs) -> CommandResult<Identity> {
     let command = args.program.iter().map(|part| part.as_bytes()).chain(address);
     let pairs = environment.iter().flat_map(|(name, value)| [name.as_bytes(), value.as_bytes()]);
     let folder = folder.as_os_str().as_bytes();
-    Ok(Identity::from_parts(command.chain([b"".as_slice(), folder]).chain(pairs)))
+    Ok(HostIdentity::from_parts(command.chain([b"".as_slice(), folder]).chain(pairs)))
 }
 
 /// Returns the identity of the server for data that is kept between starts: the command or address, and the folder.
-fn server(args: &WrapArgs) -> CommandResult<Identity> {
+fn server(args: &WrapArgs) -> CommandResult<HostIdentity> {
     let folder = std::env::current_dir().context("find the working directory")?;
     let address = args.url.iter().chain(&args.url_env).map(String::as_bytes);
     let command = args.program.iter().map(|part| part.as_bytes()).chain(address);
-    Ok(Identity::from_parts(command.chain([b"".as_slice(), folder.as_os_str().as_bytes()])))
+    Ok(HostIdentity::from_parts(command.chain([b"".as_slice(), folder.as_os_str().as_bytes()])))
 }
 
 /// Returns the same flags and the same command for the host process. The store's address is shown only to users who can
@@ -202,13 +202,13 @@ async fn keep(global: &Global, args: WrapArgs) -> CommandResult {
 }
 
 /// Ends the wrapped calls whose host processes were killed. Best effort: on an error, jobs are shown as they are stored.
-pub(super) async fn end_left_calls(session: &Session<'_>) {
+pub(super) async fn end_left_calls(session: &CommandSession<'_>) {
     if let Err(error) = try_to_end_left_calls(session).await {
         tracing::warn!(error, "failed to end the calls of host processes that were killed");
     }
 }
 
-async fn try_to_end_left_calls(session: &Session<'_>) -> Result<(), String> {
+async fn try_to_end_left_calls(session: &CommandSession<'_>) -> Result<(), String> {
     let hosts = outlast_wrap::killed_hosts(&session.engine, &session.own()).await?;
     if hosts.is_empty() {
         return Ok(());

@@ -15,14 +15,14 @@ use super::init::{passed_on, places};
 use crate::cli::{Client, Global, WrapChange, WrapInstallArgs};
 use crate::client_files::diff;
 use crate::client_files::document::Document;
-use crate::client_files::json::Refusal;
+use crate::client_files::json::JsonRefusal;
 use crate::client_files::place::{Place, servers};
 use crate::config::Places;
 use crate::error::{CommandError, CommandResult, DONE, OrUsage as _, refuse};
-use crate::installed::Installed;
-use crate::ui::{self, Mark};
-use record::{Record, Replaced};
-use server::{Server, Wrapper, unwrap_entry};
+use crate::installed::InstalledProgram;
+use crate::ui::{self, LineMark};
+use record::{InstallRecord, ReplacedEntry};
+use server::{ServerEntry, Wrapper, unwrap_entry};
 
 /// Runs `outlast wrap --install CLIENT SERVER` or `--uninstall CLIENT SERVER`; with --dry-run the change is only shown.
 pub(super) fn run(global: &Global, args: WrapInstallArgs) -> CommandResult {
@@ -44,7 +44,7 @@ pub(super) fn run(global: &Global, args: WrapInstallArgs) -> CommandResult {
     let listed = job.or_refused(servers(client, text, project().as_deref()))?;
     let found = listed.iter().find(|(place, _)| place.name() == server);
     let Some((place, entry)) = found else { return Err(job.unknown(&listed, change)) };
-    let read = Server::read(entry).map_err(|why| job.not_understood(&why))?;
+    let read = ServerEntry::read(entry).map_err(|why| job.not_understood(&why))?;
     match change {
         WrapChange::Install => job.install(global, place, entry, &read),
         WrapChange::Uninstall => job.uninstall(place, entry, &read),
@@ -65,10 +65,10 @@ pub(super) fn list(client: Client, places: &Places) -> Vec<ListedServer> {
     };
     let mut listed = Vec::new();
     for (place, entry) in servers(client, &text, project().as_deref()).unwrap_or_default() {
-        let wrapped_by = match Server::read(&entry) {
-            Ok(Server::Outlast) => continue,
-            Ok(Server::Wrapped { program, .. }) => Some(program),
-            Ok(Server::Program { .. } | Server::Address(_)) | Err(_) => None,
+        let wrapped_by = match ServerEntry::read(&entry) {
+            Ok(ServerEntry::Outlast) => continue,
+            Ok(ServerEntry::Wrapped { program, .. }) => Some(program),
+            Ok(ServerEntry::Program { .. } | ServerEntry::Address(_)) | Err(_) => None,
         };
         listed.push(ListedServer { name: place.name().to_owned(), wrapped_by });
     }
@@ -104,22 +104,23 @@ impl Job<'_> {
         global: &Global,
         place: &Place,
         entry: &Value,
-        read: &Server,
+        read: &ServerEntry,
     ) -> CommandResult {
-        let program = Installed::find()?.lasting_path()?;
+        let program = InstalledProgram::find()?.lasting_path()?;
         match read {
-            Server::Outlast => {
+            ServerEntry::Outlast => {
                 let why = format!("`{}` is outlast itself", self.name);
                 return refuse(why, "its calls last without wrap");
             }
-            Server::Wrapped { program: found, .. } if *found == program => {
+            ServerEntry::Wrapped { program: found, .. } if *found == program => {
                 ui::mark(
-                    Mark::Good,
+                    LineMark::Good,
                     &format!("{} is wrapped already; nothing was changed.", self.whose()),
                 );
                 return DONE;
             }
-            Server::Wrapped { .. } | Server::Program { .. } | Server::Address(_) => {}
+            ServerEntry::Wrapped { .. } | ServerEntry::Program { .. } | ServerEntry::Address(_) => {
+            }
         }
         let mut args = vec!["wrap".to_owned(), "--name".to_owned(), self.name.to_owned()];
         args.extend(passed_on(global)?);
@@ -134,20 +135,22 @@ impl Job<'_> {
         let (now, then) = (now?, then?);
         // An entry that is already wrapped moves to this program; its original content stays recorded.
         let was = match (read, record.of(&place.path, &now)) {
-            (Server::Wrapped { .. }, Some(known)) if known.is == now => Some(known.was.clone()),
-            (Server::Wrapped { .. }, _) => None,
+            (ServerEntry::Wrapped { .. }, Some(known)) if known.is == now => {
+                Some(known.was.clone())
+            }
+            (ServerEntry::Wrapped { .. }, _) => None,
             _ => Some(now),
         };
         if let Some(was) = was {
-            record.keep(Replaced { path: place.path.clone(), was, is: then })?;
+            record.keep(ReplacedEntry { path: place.path.clone(), was, is: then })?;
         }
         self.document.replace(&after)?;
         self.told_path();
-        ui::mark(Mark::Good, &format!("{} goes through outlast wrap.", self.whose()));
+        ui::mark(LineMark::Good, &format!("{} goes through outlast wrap.", self.whose()));
         if let Some(project) = place.project() {
             ui::remark(&format!("  The entry is the one of the project {project}."));
         }
-        if let Server::Address(_) = read {
+        if let ServerEntry::Address(_) = read {
             ui::remark(
                 "  Its address and headers are in the entry's `env`. If the server wants you to sign in (OAuth), wrap \
                  cannot do that: undo this.",
@@ -162,12 +165,15 @@ impl Job<'_> {
         DONE
     }
 
-    fn uninstall(&self, place: &Place, entry: &Value, read: &Server) -> CommandResult {
+    fn uninstall(&self, place: &Place, entry: &Value, read: &ServerEntry) -> CommandResult {
         let mut record = self.record();
         let now = self.entry_in(place, self.text())?;
         let known = record.of(&place.path, &now).cloned();
-        let Server::Wrapped { behind, .. } = read else {
-            ui::mark(Mark::Good, &format!("{} is not wrapped; nothing was changed.", self.whose()));
+        let ServerEntry::Wrapped { behind, .. } = read else {
+            ui::mark(
+                LineMark::Good,
+                &format!("{} is not wrapped; nothing was changed.", self.whose()),
+            );
             if let (Some(known), false) = (known, self.is_trial) {
                 record.forget(&known)?;
             }
@@ -204,7 +210,7 @@ impl Job<'_> {
             record.forget(&known)?;
         }
         self.told_path();
-        ui::mark(Mark::Good, &said);
+        ui::mark(LineMark::Good, &said);
         ui::remark(&format!("  Start {} again.", self.client.title()));
         DONE
     }
@@ -213,8 +219,8 @@ impl Job<'_> {
         self.document.text.as_deref().unwrap_or_default()
     }
 
-    fn record(&self) -> Record {
-        Record::beside(&self.document.path)
+    fn record(&self) -> InstallRecord {
+        InstallRecord::beside(&self.document.path)
     }
 
     fn entry_in(&self, place: &Place, text: &str) -> CommandResult<String> {
@@ -238,7 +244,7 @@ impl Job<'_> {
         format!("{} in {}", self.name, self.file)
     }
 
-    fn or_refused<T>(&self, made: Result<T, Refusal>) -> CommandResult<T> {
+    fn or_refused<T>(&self, made: Result<T, JsonRefusal>) -> CommandResult<T> {
         made.with_context(|| format!("{} cannot be changed; nothing was written", self.file))
             .or_usage("fix the file and try again")
     }
@@ -273,7 +279,7 @@ impl Job<'_> {
 }
 
 /// Returns true if an entry is the one that the install wrote, also if the client has reformatted its file since.
-fn is_as_written(place: &Place, known: &Replaced, now: &str, entry: &Value) -> bool {
+fn is_as_written(place: &Place, known: &ReplacedEntry, now: &str, entry: &Value) -> bool {
     // Comments have no meaning, so a new one is recognised by its marker.
     let signs = |text: &str| ["#", "//", "/*"].map(|sign| text.matches(sign).count());
     known.is == now

@@ -11,7 +11,7 @@ use super::error::{ConfigError, ConfigResult};
 use crate::duration::DurationValue;
 
 /// A value with its place, if the file has it.
-pub(super) type Given<T> = Option<Spanned<T>>;
+pub(super) type PlacedValue<T> = Option<Spanned<T>>;
 
 /// The definitions in the file.
 #[derive(Debug, Default, Deserialize)]
@@ -34,10 +34,10 @@ pub(super) struct WrapEntry {
 /// Unknown keys are refused together with those of every other section.
 #[derive(Debug, Deserialize)]
 pub(super) struct NotifyEntry {
-    pub(super) command: Given<Vec<String>>,
-    pub(super) pass_env: Given<Vec<String>>,
-    pub(super) url: Given<String>,
-    pub(super) secret: Given<String>,
+    pub(super) command: PlacedValue<Vec<String>>,
+    pub(super) pass_env: PlacedValue<Vec<String>>,
+    pub(super) url: PlacedValue<String>,
+    pub(super) secret: PlacedValue<String>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -46,32 +46,32 @@ pub(super) struct WorkflowEntry {
     pub(super) name: Spanned<String>,
     #[serde(default)]
     pub(super) description: String,
-    pub(super) command: Given<Vec<String>>,
-    pub(super) tool: Given<String>,
-    pub(super) timeout: Given<DurationValue>,
-    pub(super) retries: Given<u32>,
+    pub(super) command: PlacedValue<Vec<String>>,
+    pub(super) tool: PlacedValue<String>,
+    pub(super) timeout: PlacedValue<DurationValue>,
+    pub(super) retries: PlacedValue<u32>,
     #[serde(default)]
     pub(super) rerun_after_crash: bool,
-    pub(super) message_argument: Given<String>,
-    pub(super) reset_timeout_on_progress: Given<bool>,
-    pub(super) max_total_timeout: Given<DurationValue>,
-    pub(super) cwd: Given<PathBuf>,
-    pub(super) env: Given<BTreeMap<String, String>>,
-    pub(super) pass_env: Given<Vec<String>>,
-    pub(super) input_schema: Given<toml::Value>,
-    pub(super) input_schema_file: Given<PathBuf>,
+    pub(super) message_argument: PlacedValue<String>,
+    pub(super) reset_timeout_on_progress: PlacedValue<bool>,
+    pub(super) max_total_timeout: PlacedValue<DurationValue>,
+    pub(super) cwd: PlacedValue<PathBuf>,
+    pub(super) env: PlacedValue<BTreeMap<String, String>>,
+    pub(super) pass_env: PlacedValue<Vec<String>>,
+    pub(super) input_schema: PlacedValue<toml::Value>,
+    pub(super) input_schema_file: PlacedValue<PathBuf>,
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct UpstreamEntry {
-    pub(super) command: Given<Vec<String>>,
-    pub(super) url: Given<String>,
-    pub(super) headers: Given<BTreeMap<String, String>>,
-    pub(super) bearer_env: Given<String>,
-    pub(super) cwd: Given<PathBuf>,
-    pub(super) env: Given<BTreeMap<String, String>>,
-    pub(super) pass_env: Given<Vec<String>>,
+    pub(super) command: PlacedValue<Vec<String>>,
+    pub(super) url: PlacedValue<String>,
+    pub(super) headers: PlacedValue<BTreeMap<String, String>>,
+    pub(super) bearer_env: PlacedValue<String>,
+    pub(super) cwd: PlacedValue<PathBuf>,
+    pub(super) env: PlacedValue<BTreeMap<String, String>>,
+    pub(super) pass_env: PlacedValue<Vec<String>>,
 }
 
 /// Reads the definitions; the settings are read elsewhere.

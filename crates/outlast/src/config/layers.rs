@@ -24,14 +24,14 @@ pub(crate) struct Flags {
 
 /// The source of a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Source {
+pub(crate) enum ValueSource {
     Flag(&'static str),
     Variable(&'static str),
     File(PathBuf),
     Default,
 }
 
-impl Source {
+impl ValueSource {
     /// Returns the name of a setting in this source, if it has a separate one.
     pub(crate) fn name(&self) -> Option<&'static str> {
         match self {
@@ -41,7 +41,7 @@ impl Source {
     }
 }
 
-impl fmt::Display for Source {
+impl fmt::Display for ValueSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Flag(name) => write!(f, "the flag {name}"),
@@ -56,7 +56,7 @@ impl fmt::Display for Source {
 pub(super) struct FoundValue {
     pub(super) setting: &'static Setting,
     pub(super) text: String,
-    pub(super) source: Source,
+    pub(super) source: ValueSource,
 }
 
 impl FoundValue {
@@ -112,20 +112,20 @@ impl Layers {
         let is_key = setting.key.ends_with(".api_key");
         let counts = |found: &FoundValue| !is_key || !is_placeholder(&found.text);
         let text = setting.default.to_owned();
-        let default = FoundValue { setting, text, source: Source::Default };
+        let default = FoundValue { setting, text, source: ValueSource::Default };
         self.set(setting).find(counts).unwrap_or(default)
     }
 
     /// Returns the values of a setting in each layer, highest precedence first; an empty variable counts as none.
     pub(super) fn set(&self, setting: &'static Setting) -> impl Iterator<Item = FoundValue> {
         let flag = self.flags.values.iter().find(|(flag, _, _)| *flag == setting);
-        let flag = flag.map(|(_, name, value)| (value, Source::Flag(name)));
+        let flag = flag.map(|(_, name, value)| (value, ValueSource::Flag(name)));
         let variables = setting.variables.iter().filter_map(|name| {
             let value = self.environment.get(*name).filter(|value| !value.trim().is_empty())?;
-            Some((value, Source::Variable(name)))
+            Some((value, ValueSource::Variable(name)))
         });
         let file = self.file.as_ref().and_then(|file| {
-            Some((file.values.get(setting.key)?, Source::File(file.path.clone())))
+            Some((file.values.get(setting.key)?, ValueSource::File(file.path.clone())))
         });
         let found = flag.into_iter().chain(variables).chain(file);
         found.map(move |(text, source)| FoundValue {
@@ -152,7 +152,7 @@ impl Layers {
     /// Returns true if a layer has the setting.
     pub(super) fn is_set(&self, setting: &'static Setting) -> bool {
         let found = self.find(setting);
-        found.source != Source::Default && !found.text.is_empty()
+        found.source != ValueSource::Default && !found.text.is_empty()
     }
 
     /// Returns the folders that are searched for programs.

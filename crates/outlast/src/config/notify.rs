@@ -7,13 +7,13 @@ use super::definitions::FilePlace;
 use super::error::ConfigResult;
 use super::layers::Layers;
 use super::redact::is_http;
-use super::workflows::{Program, Reader};
+use super::workflows::{ProgramDefinition, WorkflowReader};
 
 /// The recipient of notices.
 #[derive(Clone, Debug)]
 pub(crate) enum Notify {
     /// A command, with the JSON on its standard input.
-    Command(Program),
+    Command(ProgramDefinition),
     /// An address, which may itself hold a secret; each POST to it is signed with `secret`.
     Url { url: Secret, secret: Secret },
 }
@@ -34,7 +34,7 @@ impl Layers {
         match (&entry.command, &entry.url, &entry.secret) {
             (None, None, None) => Ok(None),
             (Some(command), None, None) => {
-                let reader = Reader { layers: self, at, upstreams: BTreeMap::new() };
+                let reader = WorkflowReader { layers: self, at, upstreams: BTreeMap::new() };
                 Ok(Some(Notify::Command(reader.program(command, &None, &None, &entry.pass_env)?)))
             }
             (None, Some(url), Some(secret)) if !secret.get_ref().trim().is_empty() => {

@@ -1,6 +1,6 @@
 //! Makes values fit to be shown: without keys, tokens and passwords in addresses.
 
-use super::settings::{Kind, Setting};
+use super::settings::{Setting, SettingType};
 
 /// The replacement for a secret.
 pub(super) const REDACTED: &str = "[redacted]";
@@ -9,14 +9,14 @@ pub(super) const REDACTED: &str = "[redacted]";
 pub(super) fn presentable(setting: &Setting, text: &str) -> String {
     match setting.kind {
         _ if text.is_empty() => String::new(),
-        Kind::Secret => REDACTED.to_owned(),
+        SettingType::Secret => REDACTED.to_owned(),
         // It is not an address, so any part of it may be a password.
-        Kind::Address if setting.key.ends_with(".base_url") && !is_http(text) => {
+        SettingType::Address if setting.key.ends_with(".base_url") && !is_http(text) => {
             REDACTED.to_owned()
         }
-        Kind::StoreAddress => store_address(text),
+        SettingType::StoreAddress => store_address(text),
         // The path of a webhook is often its key.
-        Kind::Webhook => host_alone(text),
+        SettingType::Webhook => host_alone(text),
         _ => without_credentials(text),
     }
 }
@@ -46,7 +46,7 @@ fn host_alone(text: &str) -> String {
 
 /// Returns true if others must not read the value.
 pub(super) fn is_secret(setting: &Setting, value: &str) -> bool {
-    setting.kind == Kind::Secret || presentable(setting, value) != value
+    setting.kind == SettingType::Secret || presentable(setting, value) != value
 }
 
 /// Returns true if a `/`, `?` or `#` comes before the `@` of an address whose "port" is not a number: it is part of a

@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 
 use super::StoreUrl;
-use super::layers::{Layers, Source};
+use super::layers::{Layers, ValueSource};
 use super::settings;
 
 /// The name of the database in the data directory.
@@ -13,7 +13,9 @@ const DATABASE: &str = "outlast.db";
 impl Layers {
     /// Returns the options; `None` if a variable or a flag names the store or the owner in a way that no option repeats.
     pub(super) fn same_jobs(&self, store: &StoreUrl) -> Option<Vec<String>> {
-        let is_given = |source: &Source| matches!(source, Source::Flag(_) | Source::Variable(_));
+        let is_given = |source: &ValueSource| {
+            matches!(source, ValueSource::Flag(_) | ValueSource::Variable(_))
+        };
         let owner = self.find(settings::SERVER_OWNER);
         if is_given(&owner.source) && owner.text != settings::SERVER_OWNER.default {
             return None;
@@ -21,19 +23,21 @@ impl Layers {
         let url = self.find(settings::STORE_URL);
         let data_dir = match (store, &url.source) {
             (StoreUrl::Memory, _) => return None,
-            (StoreUrl::Sqlite(path), Source::File(_)) if path.is_relative() => return None,
-            (_, Source::File(_)) => None,
-            (_, Source::Default) => {
+            (StoreUrl::Sqlite(path), ValueSource::File(_)) if path.is_relative() => return None,
+            (_, ValueSource::File(_)) => None,
+            (_, ValueSource::Default) => {
                 let dir = self.find(settings::STORE_DATA_DIR);
                 is_given(&dir.source).then(|| PathBuf::from(dir.text))
             }
-            (StoreUrl::Sqlite(path), Source::Flag(_) | Source::Variable(_)) => {
+            (StoreUrl::Sqlite(path), ValueSource::Flag(_) | ValueSource::Variable(_)) => {
                 let is_in_file = self.set(settings::STORE_URL).any(|it| !is_given(&it.source));
                 let is_usual = path.file_name().is_some_and(|name| name == DATABASE);
                 let dir = path.parent().filter(|_| is_usual && !is_in_file)?;
                 Some(dir.to_owned())
             }
-            (StoreUrl::Postgres(_), Source::Flag(_) | Source::Variable(_)) => return None,
+            (StoreUrl::Postgres(_), ValueSource::Flag(_) | ValueSource::Variable(_)) => {
+                return None;
+            }
         };
         let named = [("--config", self.config_file()), ("--data-dir", data_dir.as_deref())];
         let mut options = Vec::new();

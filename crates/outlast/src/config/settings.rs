@@ -1,6 +1,6 @@
 //! Every setting, declared once. docs/configuration.md and examples/outlast.toml are generated from this table.
 
-use Kind::{
+use SettingType::{
     Address, Boolean, Bytes, Choice, Dollars, Duration, List, Milliseconds, Number, Path, Paths,
     Program, Seconds, Secret, StoreAddress, Text, Webhook,
 };
@@ -12,7 +12,7 @@ pub(crate) struct Setting {
     pub(crate) key: &'static str,
     /// Environment variables; the first one that is set counts.
     pub(crate) variables: &'static [&'static str],
-    pub(crate) kind: Kind,
+    pub(crate) kind: SettingType,
     /// The value when nothing is set; empty if there is none.
     pub(crate) default: &'static str,
     /// One line for people, in Markdown.
@@ -21,7 +21,7 @@ pub(crate) struct Setting {
 
 /// The type of a setting's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum SettingType {
     Text,
     /// Text that is never shown.
     Secret,
@@ -250,7 +250,7 @@ settings! {
         "maximum size of one answer with a result that was handed off";
 }
 
-impl Kind {
+impl SettingType {
     /// Returns the name of the type in the documentation.
     #[cfg(test)]
     pub(crate) fn name(self) -> String {

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use super::error::ConfigResult;
 use super::file::ConfigFile;
-use super::layers::{Flags, Layers, Source};
+use super::layers::{Flags, Layers, ValueSource};
 use super::redact::presentable;
 use super::settings::{self, Setting};
 use super::{Config, ResearchProvider, StoreUrl};
@@ -15,7 +15,7 @@ pub(crate) struct ShownSetting {
     pub(crate) setting: &'static Setting,
     /// The effective value; empty if there is none.
     pub(crate) value: String,
-    pub(crate) source: Source,
+    pub(crate) source: ValueSource,
 }
 
 /// The whole configuration as people may see it.
@@ -101,12 +101,20 @@ mod tests {
         assert_eq!(showing.settings.len(), settings::SETTINGS.len());
         assert!(!format!("{showing:?}").contains("hunter2"), "{showing:?}");
         let cases = [
-            (settings::PERPLEXITY_API_KEY, "[redacted]", Source::Variable("PERPLEXITY_API_KEY")),
-            (settings::SERVER_CONCURRENCY, "7", Source::File("outlast.toml".into())),
-            (settings::SERVER_OWNER, "local", Source::Default),
-            (settings::STORE_URL, "sqlite:/data/outlast.db", Source::Default),
-            (settings::NETWORK_PROXY, "http://[redacted]@proxy", Source::Variable("HTTPS_PROXY")),
-            (settings::LIBRARY_FOLDERS, "", Source::Default),
+            (
+                settings::PERPLEXITY_API_KEY,
+                "[redacted]",
+                ValueSource::Variable("PERPLEXITY_API_KEY"),
+            ),
+            (settings::SERVER_CONCURRENCY, "7", ValueSource::File("outlast.toml".into())),
+            (settings::SERVER_OWNER, "local", ValueSource::Default),
+            (settings::STORE_URL, "sqlite:/data/outlast.db", ValueSource::Default),
+            (
+                settings::NETWORK_PROXY,
+                "http://[redacted]@proxy",
+                ValueSource::Variable("HTTPS_PROXY"),
+            ),
+            (settings::LIBRARY_FOLDERS, "", ValueSource::Default),
         ];
         for (setting, value, source) in cases {
             let shown = showing.setting(setting).unwrap();

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use outlast_core::NanoUsd;
 
 use super::layers::Layers;
-use super::settings::{self, Kind, SETTINGS, Setting};
+use super::settings::{self, SETTINGS, Setting, SettingType};
 use super::*;
 
 fn load(environment: &[(&str, &str)], file: Option<&str>) -> ConfigResult<Config> {
@@ -347,20 +347,22 @@ fn every_default_is_a_value_of_its_type() {
     for Setting { key, kind, default, .. } in SETTINGS {
         let fits = match kind {
             _ if default.is_empty() => true,
-            Kind::Number | Kind::Milliseconds | Kind::Seconds => default.parse::<u64>().is_ok(),
-            Kind::Boolean => matches!(*default, "true" | "false"),
-            Kind::Choice(words) => words.contains(default),
-            Kind::Duration => crate::duration::parse(default).is_ok(),
-            Kind::Dollars => NanoUsd::parse(default).is_some(),
-            Kind::Address | Kind::Webhook => default.starts_with("https://"),
-            Kind::Bytes => default.ends_with("iB"),
-            Kind::Secret => false,
-            Kind::Text
-            | Kind::StoreAddress
-            | Kind::Path
-            | Kind::Paths
-            | Kind::Program
-            | Kind::List => true,
+            SettingType::Number | SettingType::Milliseconds | SettingType::Seconds => {
+                default.parse::<u64>().is_ok()
+            }
+            SettingType::Boolean => matches!(*default, "true" | "false"),
+            SettingType::Choice(words) => words.contains(default),
+            SettingType::Duration => crate::duration::parse(default).is_ok(),
+            SettingType::Dollars => NanoUsd::parse(default).is_some(),
+            SettingType::Address | SettingType::Webhook => default.starts_with("https://"),
+            SettingType::Bytes => default.ends_with("iB"),
+            SettingType::Secret => false,
+            SettingType::Text
+            | SettingType::StoreAddress
+            | SettingType::Path
+            | SettingType::Paths
+            | SettingType::Program
+            | SettingType::List => true,
         };
         assert!(fits, "{key} = {default}");
     }

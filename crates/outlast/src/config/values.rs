@@ -11,7 +11,7 @@ use outlast_server::{ResearchMode, ToolSet};
 use outlast_store::{ConnectionDefaults, ConnectionLimits};
 
 use super::error::{ConfigError, ConfigResult};
-use super::layers::{Layers, Source, is_placeholder};
+use super::layers::{Layers, ValueSource, is_placeholder};
 use super::redact::is_http;
 use super::settings::{self, Setting};
 use super::{Dialect, ResearchProvider, Secret, StoreUrl};
@@ -37,8 +37,8 @@ impl Layers {
     pub(super) fn paths(&self, setting: &'static Setting) -> Vec<PathBuf> {
         let found = self.find(setting);
         let split: Vec<PathBuf> = match &found.source {
-            Source::File(_) => found.text.split(',').map(PathBuf::from).collect(),
-            Source::Flag(_) | Source::Variable(_) | Source::Default => {
+            ValueSource::File(_) => found.text.split(',').map(PathBuf::from).collect(),
+            ValueSource::Flag(_) | ValueSource::Variable(_) | ValueSource::Default => {
                 std::env::split_paths(&found.text).collect()
             }
         };
@@ -238,7 +238,7 @@ impl Layers {
 
     /// Returns the tool sets; if none is named, those that suit the provider that is asked first (G2).
     pub(super) fn tools(&self, first: Option<&ResearchProvider>) -> ConfigResult<Vec<ToolSet>> {
-        if self.find(settings::SERVER_TOOLS).source == Source::Default {
+        if self.find(settings::SERVER_TOOLS).source == ValueSource::Default {
             let research = match first {
                 Some(provider) if provider.name() != Profile::PERPLEXITY => ToolSet::DeepResearch,
                 Some(_) | None => ToolSet::Research,

@@ -14,7 +14,7 @@ use sha2::{Digest as _, Sha256};
 use super::file::ConfigFile;
 use super::layers::Layers;
 use super::settings::{self, Setting};
-use super::workflows::{Program, Upstream, Workflow, WorkflowAction};
+use super::workflows::{ProgramDefinition, Upstream, Workflow, WorkflowAction};
 use super::{Config, Notify, Secret};
 
 /// Settings that a worker does not use, and those that locate the store, which already identifies a worker.
@@ -176,7 +176,7 @@ impl Config {
     }
 }
 
-fn add_program(digest: &mut PartsDigest, program: &Program) {
+fn add_program(digest: &mut PartsDigest, program: &ProgramDefinition) {
     digest.add(program.cwd.as_os_str().as_encoded_bytes());
     for (name, value) in &program.environment.0 {
         digest.add(name);

@@ -12,7 +12,7 @@ use serde_json::{Map, Number, Value};
 use toml::Spanned;
 
 use super::Secret;
-use super::definitions::{FilePlace, Given, UpstreamEntry, WorkflowEntry};
+use super::definitions::{FilePlace, PlacedValue, UpstreamEntry, WorkflowEntry};
 use super::error::ConfigResult;
 use super::layers::Layers;
 use super::settings;
@@ -44,7 +44,7 @@ pub(crate) struct Workflow {
 /// The action of a workflow.
 #[derive(Clone, Debug)]
 pub(crate) enum WorkflowAction {
-    Command { program: Program, timeout: Duration },
+    Command { program: ProgramDefinition, timeout: Duration },
     Tool(Tool),
 }
 
@@ -63,13 +63,13 @@ pub(crate) struct Tool {
 /// A server whose tools are workflows.
 #[derive(Clone, Debug)]
 pub(crate) enum Upstream {
-    Program(Program),
+    Program(ProgramDefinition),
     Url { url: String, headers: Vec<(String, Secret)> },
 }
 
 /// A program to start, with its arguments and variables.
 #[derive(Clone, Debug)]
-pub(crate) struct Program {
+pub(crate) struct ProgramDefinition {
     pub(crate) argv: Vec<String>,
     pub(crate) cwd: PathBuf,
     pub(crate) environment: Environment,
@@ -100,7 +100,7 @@ impl Layers {
     pub(super) fn workflows(&self) -> ConfigResult<(Vec<Workflow>, BTreeMap<String, Upstream>)> {
         let Some(file) = &self.file else { return Ok((Vec::new(), BTreeMap::new())) };
         let at = FilePlace { path: &file.path, text: &file.text };
-        let mut reader = Reader { layers: self, at, upstreams: BTreeMap::new() };
+        let mut reader = WorkflowReader { layers: self, at, upstreams: BTreeMap::new() };
         for (name, entry) in &file.definitions.upstream {
             let upstream = reader.upstream(name, entry)?;
             reader.upstreams.insert(name.get_ref().clone(), upstream);
@@ -117,14 +117,14 @@ impl Layers {
     }
 }
 
-pub(super) struct Reader<'a> {
+pub(super) struct WorkflowReader<'a> {
     pub(super) layers: &'a Layers,
     pub(super) at: FilePlace<'a>,
     /// The servers whose tools workflows may name.
     pub(super) upstreams: BTreeMap<String, Upstream>,
 }
 
-impl Reader<'_> {
+impl WorkflowReader<'_> {
     fn workflow(&self, entry: &WorkflowEntry) -> ConfigResult<Workflow> {
         let name = self.name(&entry.name, "name")?;
         if name == DEEP_RESEARCH {
@@ -285,10 +285,10 @@ impl Reader<'_> {
     pub(super) fn program(
         &self,
         command: &Spanned<Vec<String>>,
-        cwd: &Given<PathBuf>,
-        env: &Given<BTreeMap<String, String>>,
-        pass_env: &Given<Vec<String>>,
-    ) -> ConfigResult<Program> {
+        cwd: &PlacedValue<PathBuf>,
+        env: &PlacedValue<BTreeMap<String, String>>,
+        pass_env: &PlacedValue<Vec<String>>,
+    ) -> ConfigResult<ProgramDefinition> {
         let argv = command.get_ref();
         if argv.first().is_none_or(|program| program.is_empty()) {
             let why = "must be a list: the program, then its arguments";
@@ -308,7 +308,7 @@ impl Reader<'_> {
             let span = env.as_ref().map(Spanned::span).unwrap_or_default();
             return Err(self.at.wrong(&span, "env", "has a name or a value no variable can have"));
         }
-        Ok(Program {
+        Ok(ProgramDefinition {
             argv: argv.clone(),
             cwd: self.folder().join(cwd.as_ref().map_or(Path::new(""), |cwd| cwd.get_ref())),
             environment: Environment(environment.into_iter().collect()),
@@ -338,7 +338,11 @@ impl Reader<'_> {
         self.wrong(name, key, "must have 1 to 48 of the characters A-Z a-z 0-9 - _")
     }
 
-    fn duration(&self, key: &str, given: &Given<DurationValue>) -> ConfigResult<Option<Duration>> {
+    fn duration(
+        &self,
+        key: &str,
+        given: &PlacedValue<DurationValue>,
+    ) -> ConfigResult<Option<Duration>> {
         let Some(given) = given else { return Ok(None) };
         let parsed = crate::duration::parse(&given.get_ref().text());
         let parsed = parsed.map_err(|why| self.at.wrong(&given.span(), key, why))?;
@@ -348,7 +352,7 @@ impl Reader<'_> {
         Ok(Some(parsed))
     }
 
-    fn absent<T>(&self, key: &str, given: &Given<T>, why: &str) -> ConfigResult<()> {
+    fn absent<T>(&self, key: &str, given: &PlacedValue<T>, why: &str) -> ConfigResult<()> {
         given.as_ref().map_or(Ok(()), |given| self.wrong(given, key, why))
     }
 

@@ -13,9 +13,9 @@ const DIGITS: usize = 16;
 
 /// The digest of everything that decides the behaviour of a worker.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Identity(String);
+pub(crate) struct WorkerIdentity(String);
 
-impl Identity {
+impl WorkerIdentity {
     /// Computes the identity of a worker with this configuration and these folders, if there are any.
     pub(crate) fn of(config: &Config, library: &[PathBuf]) -> Self {
         let mut digest = PartsDigest::default();
@@ -51,7 +51,7 @@ pub(super) const FRONT_PREFIX: &str = "front-";
 /// The suffix of the names of sockets.
 pub(super) const SOCKET_SUFFIX: &str = ".sock";
 
-impl fmt::Display for Identity {
+impl fmt::Display for WorkerIdentity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }

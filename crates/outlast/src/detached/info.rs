@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use outlast_core::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::identity::{Identity, SOCKET_SUFFIX, WORKER_PREFIX};
+use super::identity::{SOCKET_SUFFIX, WORKER_PREFIX, WorkerIdentity};
 use super::socket::{Message, SocketFolder};
 use crate::config::Config;
 
@@ -38,7 +38,7 @@ pub(super) struct InfoFile(PathBuf);
 impl InfoFile {
     pub(super) fn write(
         folder: &SocketFolder,
-        identity: &Identity,
+        identity: &WorkerIdentity,
         config: &Config,
         now: Timestamp,
     ) -> std::io::Result<Self> {

@@ -43,7 +43,7 @@ const LOST: &str = "lost ";
 /// The field that names the job of a line.
 const JOB: &str = "job.id";
 
-enum Item {
+enum RelayItem {
     Datagram(Vec<u8>),
     /// Answered after everything before it was sent.
     Flush(SyncSender<()>),
@@ -52,7 +52,7 @@ enum Item {
 /// Receives the lines, as the writer of a log layer.
 #[derive(Clone)]
 pub(crate) struct LogRelay {
-    queue: SyncSender<Item>,
+    queue: SyncSender<RelayItem>,
     lost: Arc<AtomicU64>,
 }
 
@@ -72,7 +72,7 @@ impl LogRelay {
     /// Waits until the lines so far were sent, for a short time at most.
     pub(crate) fn flush(&self) {
         let (done, sent) = sync_channel(1);
-        if self.queue.try_send(Item::Flush(done)).is_ok() {
+        if self.queue.try_send(RelayItem::Flush(done)).is_ok() {
             let _ = sent.recv_timeout(MAX_WAIT);
         }
     }
@@ -85,7 +85,7 @@ impl LogRelay {
 
 impl io::Write for &LogRelay {
     fn write(&mut self, datagram: &[u8]) -> io::Result<usize> {
-        if self.queue.try_send(Item::Datagram(datagram.to_vec())).is_err() {
+        if self.queue.try_send(RelayItem::Datagram(datagram.to_vec())).is_err() {
             self.lost.fetch_add(1, Ordering::Relaxed);
         }
         Ok(datagram.len())
@@ -115,11 +115,11 @@ struct Sender {
 }
 
 impl Sender {
-    fn run(&mut self, items: &Receiver<Item>) {
+    fn run(&mut self, items: &Receiver<RelayItem>) {
         while let Ok(item) = items.recv() {
             match item {
-                Item::Datagram(datagram) => self.send_to_all(&datagram),
-                Item::Flush(done) => drop(done.try_send(())),
+                RelayItem::Datagram(datagram) => self.send_to_all(&datagram),
+                RelayItem::Flush(done) => drop(done.try_send(())),
             }
         }
     }
@@ -221,7 +221,7 @@ impl Visit for JobField {
 
 /// A message that a server receives.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Relayed<'a> {
+pub(super) enum RelayedMessage<'a> {
     Line {
         level: Level,
         target: &'a str,
@@ -232,7 +232,7 @@ pub(super) enum Relayed<'a> {
     Lost(u64),
 }
 
-impl<'a> Relayed<'a> {
+impl<'a> RelayedMessage<'a> {
     /// Parses a datagram; `None` for any other message.
     pub(super) fn parse(datagram: &'a [u8]) -> Option<Self> {
         let text = std::str::from_utf8(datagram).ok()?;
@@ -254,15 +254,16 @@ mod tests {
     fn other_messages_are_no_lines() {
         let id = "0190b0a0000040008000000000000001";
         let datagram = format!("log INFO outlast_engine::worker {id}\n2026 INFO Job dequeued");
-        let Some(Relayed::Line { level, target, job, line }) = Relayed::parse(datagram.as_bytes())
+        let Some(RelayedMessage::Line { level, target, job, line }) =
+            RelayedMessage::parse(datagram.as_bytes())
         else {
             panic!("{datagram}")
         };
         assert_eq!((level, target), (Level::INFO, "outlast_engine::worker"));
         assert_eq!((job.to_string().as_str(), line), (id, "2026 INFO Job dequeued"));
-        assert_eq!(Relayed::parse(b"lost 3"), Some(Relayed::Lost(3)));
+        assert_eq!(RelayedMessage::parse(b"lost 3"), Some(RelayedMessage::Lost(3)));
         for other in [&b"look"[..], b"log ", b"log INFO x y\nz", b"lost", b"lost x", &[0xff]] {
-            assert_eq!(Relayed::parse(other), None, "{other:?}");
+            assert_eq!(RelayedMessage::parse(other), None, "{other:?}");
         }
     }
 }

@@ -10,7 +10,7 @@ use tracing::field::{Field, Visit};
 use tracing::{Event, Level, Subscriber};
 use tracing_subscriber::layer::{Context, Layer};
 
-use super::log_relay::{Relayed, job_of};
+use super::log_relay::{RelayedMessage, job_of};
 use crate::logging;
 
 /// The number of jobs that are remembered; the oldest is forgotten first.
@@ -23,18 +23,18 @@ const ENQUEUED: &str = "Job enqueued";
 
 /// The jobs of this server; as a layer of the log, it learns them from the lines about their inserts.
 #[derive(Debug, Default)]
-pub(crate) struct OwnJobs(Mutex<Known>);
+pub(crate) struct OwnJobs(Mutex<KnownJobs>);
 
 #[derive(Debug, Default)]
-struct Known {
+struct KnownJobs {
     jobs: BTreeSet<JobId>,
     /// The same jobs, oldest first.
     order: VecDeque<JobId>,
-    waiting: VecDeque<Waiting>,
+    waiting: VecDeque<WaitingLine>,
 }
 
 #[derive(Debug)]
-struct Waiting {
+struct WaitingLine {
     job: JobId,
     level: Level,
     target: String,
@@ -49,7 +49,7 @@ impl OwnJobs {
             && event.fields().field("job.id").is_some()
     }
 
-    fn lock_known(&self) -> MutexGuard<'_, Known> {
+    fn lock_known(&self) -> MutexGuard<'_, KnownJobs> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -74,24 +74,24 @@ impl OwnJobs {
 
     /// Handles a message of a worker, if it contains log lines.
     pub(crate) fn take(&self, datagram: &[u8]) {
-        let Some(relayed) = Relayed::parse(datagram) else { return };
+        let Some(relayed) = RelayedMessage::parse(datagram) else { return };
         let mut known = self.lock_known();
         match relayed {
-            Relayed::Line { level, target, job, line } if known.jobs.contains(&job) => {
+            RelayedMessage::Line { level, target, job, line } if known.jobs.contains(&job) => {
                 logging::write_relayed(level, target, line);
             }
-            Relayed::Line { level, target, job, line } => {
+            RelayedMessage::Line { level, target, job, line } => {
                 if known.waiting.len() == MAX_WAITING {
                     known.waiting.pop_front();
                 }
                 let (target, line) = (target.to_owned(), line.to_owned());
-                known.waiting.push_back(Waiting { job, level, target, line });
+                known.waiting.push_back(WaitingLine { job, level, target, line });
             }
-            Relayed::Lost(lines) if !known.jobs.is_empty() => {
+            RelayedMessage::Lost(lines) if !known.jobs.is_empty() => {
                 drop(known);
                 tracing::warn!(lines, "lost log lines of the worker; worker.log has them all");
             }
-            Relayed::Lost(_) => {}
+            RelayedMessage::Lost(_) => {}
         }
     }
 }

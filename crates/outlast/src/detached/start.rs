@@ -13,7 +13,7 @@ use tokio::process::Command;
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
-use super::identity::Identity;
+use super::identity::WorkerIdentity;
 use super::socket::{Message, SocketFolder};
 use crate::cli::Global;
 use crate::config::Config;
@@ -29,7 +29,7 @@ const SPAWNS: u32 = 3;
 
 /// The values needed to start a worker like this process.
 pub(crate) struct WorkerStarter {
-    identity: Identity,
+    identity: WorkerIdentity,
     folder: SocketFolder,
     arguments: Vec<OsString>,
     store: Option<String>,
@@ -42,7 +42,7 @@ impl WorkerStarter {
     /// Returns the starter for the worker of this configuration; `None` if the store has one process.
     pub(crate) fn new(global: &Global, config: &Config, library: &[PathBuf]) -> Option<Self> {
         let folder = SocketFolder::of(config)?;
-        let identity = Identity::of(config, library);
+        let identity = WorkerIdentity::of(config, library);
         let mut arguments: Vec<OsString> = vec!["worker".into(), "--detached".into()];
         arguments.push(identity.to_string().into());
         arguments.extend(["--concurrency".into(), config.concurrency.to_string().into()]);

@@ -8,11 +8,13 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use outlast_core::Profile;
-use outlast_engine::{DetachedWorkers as _, Engine, Shutdown, Takes, Until, WaitingJobs, Worker};
+use outlast_engine::{
+    DetachedWorkers as _, Engine, LeaveTime, Shutdown, WaitingJobs, Worker, WorkerRole,
+};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::identity::Identity;
+use super::identity::WorkerIdentity;
 use super::info::InfoFile;
 use super::socket::{BindError, Message, OwnSocket, SocketFolder};
 use super::start;
@@ -33,7 +35,7 @@ const LOOK_FOR_JOBS: Duration = Duration::from_secs(1);
 pub(crate) async fn work(
     engine: &Engine,
     config: &Config,
-    identity: &Identity,
+    identity: &WorkerIdentity,
     profiles: &[Profile],
     workers: Option<&Workers>,
     stop: &Shutdown,
@@ -49,8 +51,9 @@ pub(crate) async fn work(
     start::report_pid();
     let base = Arc::new(Base::of(config));
     let asked = Arc::clone(&base);
-    let worker = Worker::new(engine, Takes::TheQueue).while_current(move || asked.is_current());
-    let mut worker = outlast_engine::spawn(worker.run(Until::IdleFor(config.worker_idle)));
+    let worker =
+        Worker::new(engine, WorkerRole::TheQueue).while_current(move || asked.is_current());
+    let mut worker = outlast_engine::spawn(worker.run(LeaveTime::IdleFor(config.worker_idle)));
     // A process that gets the answer may report to a caller that a worker is there, and reads that from the store.
     register(engine, profiles).await;
     let info = InfoFile::write(&folder, identity, config, engine.now());
@@ -96,7 +99,7 @@ pub(crate) async fn work(
     };
     worked??;
     if !stop.is_asked() && base.is_current() && !engine.is_idle().await {
-        Worker::new(engine, Takes::TheQueue).run(Until::IdleFor(Duration::ZERO)).await?;
+        Worker::new(engine, WorkerRole::TheQueue).run(LeaveTime::IdleFor(Duration::ZERO)).await?;
     }
     tracing::info!(worker = %identity, "Detached worker ended");
     Ok(())

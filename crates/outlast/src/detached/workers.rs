@@ -35,11 +35,11 @@ pub(crate) struct Workers {
     library: Vec<PathBuf>,
     reload: Reload,
     /// The worker of a later version of the file.
-    later: Mutex<Option<Arc<Later>>>,
+    later: Mutex<Option<Arc<LaterWorker>>>,
 }
 
 /// A later version of the file, and its worker.
-struct Later {
+struct LaterWorker {
     read: Option<FileRead>,
     starter: WorkerStarter,
 }
@@ -76,7 +76,7 @@ impl Workers {
         }
     }
 
-    async fn present(&self) -> anyhow::Result<Arc<Later>> {
+    async fn present(&self) -> anyhow::Result<Arc<LaterWorker>> {
         let mut later = self.later.lock().await;
         if let Some(later) = later.as_ref().filter(|later| is_current(later.read.as_ref())) {
             return Ok(Arc::clone(later));
@@ -84,7 +84,7 @@ impl Workers {
         let config = (self.reload)().map_err(|error| anyhow::anyhow!("{error}"))?;
         let starter = WorkerStarter::new(&self.global, &config, &self.library);
         let starter = starter.context("the configuration now names a store in memory")?;
-        let present = Arc::new(Later { read: config.file, starter });
+        let present = Arc::new(LaterWorker { read: config.file, starter });
         *later = Some(Arc::clone(&present));
         Ok(present)
     }

@@ -24,7 +24,7 @@ const REMEMBERED: usize = 64;
 
 /// A formatter that suppresses lines that were just written. The inner formatter must not write the time itself.
 #[derive(Debug)]
-pub(super) struct Unrepeated<F> {
+pub(super) struct DeduplicatingFormat<F> {
     lines: F,
     format: LogFormat,
     said: Mutex<VecDeque<SaidLine>>,
@@ -38,7 +38,7 @@ struct SaidLine {
     unsaid: u32,
 }
 
-impl<F> Unrepeated<F> {
+impl<F> DeduplicatingFormat<F> {
     pub(super) fn new(lines: F, format: LogFormat) -> Self {
         Self { lines, format, said: Mutex::default() }
     }
@@ -62,7 +62,7 @@ impl<F> Unrepeated<F> {
     }
 }
 
-impl<S, N, F> FormatEvent<S, N> for Unrepeated<F>
+impl<S, N, F> FormatEvent<S, N> for DeduplicatingFormat<F>
 where
     S: Subscriber + for<'a> LookupSpan<'a>,
     N: for<'a> FormatFields<'a> + 'static,
@@ -115,7 +115,7 @@ mod tests {
 
     #[test]
     fn the_same_error_is_logged_once_in_a_while_with_a_count() {
-        let (log, start) = (Unrepeated::new((), LogFormat::Text), Instant::now());
+        let (log, start) = (DeduplicatingFormat::new((), LogFormat::Text), Instant::now());
         let at = |millis| start + Duration::from_millis(millis);
         assert_eq!(log.says("no disk", at(0)), Some(0));
         assert_eq!(log.says("no disk", at(1)), None);
@@ -127,7 +127,7 @@ mod tests {
 
     #[test]
     fn it_forgets_the_oldest() {
-        let (log, now) = (Unrepeated::new((), LogFormat::Text), Instant::now());
+        let (log, now) = (DeduplicatingFormat::new((), LogFormat::Text), Instant::now());
         for number in 0..=REMEMBERED {
             assert_eq!(log.says(&number.to_string(), now), Some(0));
         }

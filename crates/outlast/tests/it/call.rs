@@ -4,7 +4,7 @@ use std::process::Stdio;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use outlast_client::{CallOptions, Client, ConnectOptions, Endpoint, Era, Limit, Program};
+use outlast_client::{CallOptions, Client, ConnectOptions, Endpoint, Era, Limit, ProgramToStart};
 use outlast_testkit::mcp_process::{Signal, signal};
 use outlast_testkit::peer::shell::{LAST_WORDS, Misbehaviour, stateless_script};
 use serde_json::{Value, json};
@@ -160,8 +160,8 @@ async fn held(client: Client, sources: u32) {
 }
 
 /// Returns the server as a program, with only the world's environment.
-fn serving(world: &World) -> Program {
-    let program = Program::new(binary()).arg("serve").env_clear();
+fn serving(world: &World) -> ProgramToStart {
+    let program = ProgramToStart::new(binary()).arg("serve").env_clear();
     let environment = world.environment.iter();
     environment.fold(program, |program, (name, value)| program.env(name, value))
 }

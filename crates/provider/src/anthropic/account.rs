@@ -11,7 +11,7 @@ use sha2::{Digest, Sha256};
 use tokio::sync::OnceCell;
 
 use super::calls::CreateError;
-use super::wire::{self, Named};
+use super::wire::{self, NamedResource};
 use crate::vendor::{Service, object, with_likely_address};
 use crate::with_detail;
 
@@ -122,7 +122,7 @@ impl Account {
             }
             made => made?,
         };
-        let id = object::<Named>(&body).and_then(|made| made.id.0);
+        let id = object::<NamedResource>(&body).and_then(|made| made.id.0);
         id.ok_or_else(|| CreateError::Lost(service.no_id(&body)))
     }
 
@@ -133,7 +133,7 @@ impl Account {
         name: &str,
     ) -> Result<Option<String>, ProviderError> {
         let mut found = None;
-        let take = |page: Vec<Named>| {
+        let take = |page: Vec<NamedResource>| {
             found = page.into_iter().find(|named| named.is_live(name)).and_then(|found| found.id.0);
             if found.is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         };
@@ -149,7 +149,7 @@ impl Account {
     async fn unknown_model(&self, service: &Service, refusal: ProviderError) -> ProviderError {
         let model = &self.model;
         let mut names = Vec::new();
-        let take = |page: Vec<Named>| {
+        let take = |page: Vec<NamedResource>| {
             names.extend(page.into_iter().filter_map(|named| named.id.0));
             ControlFlow::Break(())
         };

@@ -7,7 +7,7 @@ use reqwest::StatusCode;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use super::wire::{Event, Page};
+use super::wire::{Event, ListPage};
 use crate::http::{SendError, send};
 use crate::vendor::{
     EventStream, HttpAnswer, Service, Submit, object, report_malformed, unknown_run, unreadable,
@@ -51,7 +51,7 @@ impl Service {
             if !answer.status.is_success() {
                 return Ok(Err(answer));
             }
-            let page: Page<T> = object(&answer.body).ok_or_else(unreadable)?;
+            let page: ListPage<T> = object(&answer.body).ok_or_else(unreadable)?;
             next = page.next_page.0;
             if take(page.data).is_break() || next.is_none() {
                 return Ok(Ok(true));
@@ -96,7 +96,7 @@ impl Service {
         };
         let response = submit.send(request, refusal).await?;
         let body = submit.read(response).await?;
-        match object::<Page<Event>>(&body).is_some_and(|sent| !sent.data.is_empty()) {
+        match object::<ListPage<Event>>(&body).is_some_and(|sent| !sent.data.is_empty()) {
             true => Ok(()),
             false => {
                 Err(BeginError::Unknown(self.report_malformed(

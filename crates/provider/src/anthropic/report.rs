@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use outlast_core::{Body, Cost, NanoUsd, Output, ProviderError, ProviderErrorKind, Usage};
 
 use super::links::{FoundPage, number_links};
-use super::wire::{Event, Session, SessionError, SessionUsage};
+use super::wire::{AgentSession, Event, SessionError, SessionUsage};
 use crate::prices::{Extras, Prices};
 use crate::vendor::Vendor;
 
@@ -13,7 +13,7 @@ use crate::vendor::Vendor;
 const MAX_CENTS: u64 = 100_000_000;
 
 /// The report of a session that ended this way; `None` when there is none, or its text does not count as one.
-pub(super) fn final_report(events: &[Event], session: &Session, end: End) -> Option<Output> {
+pub(super) fn final_report(events: &[Event], session: &AgentSession, end: End) -> Option<Output> {
     let error = events.iter().rev().find_map(Event::session_error);
     let text = text(events).filter(|_| end.keeps_its_text(error))?;
     let (mut text, sources) = number_links(text, &list_found_pages(events));
@@ -27,7 +27,7 @@ pub(super) fn final_report(events: &[Event], session: &Session, end: End) -> Opt
 }
 
 /// The cost that a session states, with a report or without.
-pub(super) fn stated_cost(session: &Session) -> Cost {
+pub(super) fn stated_cost(session: &AgentSession) -> Cost {
     let used = session.usage.as_ref();
     cost(used, session.model().unwrap_or_default(), &usage(used))
 }

@@ -10,9 +10,9 @@ use tokio::time::Instant;
 
 use super::progress::{Draft, Meter};
 use super::report::{self, End};
-use super::wire::{self, Event, Session};
+use super::wire::{self, AgentSession, Event};
 use crate::vendor::{
-    FollowedRun, HttpAnswer, Milestones, RunLink, Service, VendorRun, Waits, object,
+    FollowedRun, HttpAnswer, Milestones, PollIntervals, RunLink, Service, VendorRun, object,
 };
 
 /// A session and the question that is sent into it.
@@ -68,7 +68,7 @@ impl SessionRun {
     /// Sends the question, once. A call that is dropped on the way may have sent it: then looks decide.
     async fn send(&mut self, link: &mut RunLink, recorded_at: Timestamp) -> Option<Step> {
         self.may_send = false;
-        let Waits { grace, step_limit, .. } = link.service.waits();
+        let PollIntervals { grace, step_limit, .. } = link.service.waits();
         // A process that slept since it recorded this would send when others have stopped looking.
         if link.service.now() > recorded_at.after(grace.saturating_sub(*step_limit)) {
             return Some(self.move_to(link, Cursor::Ready));
@@ -143,7 +143,7 @@ impl SessionRun {
         events: &[Event],
     ) -> Result<Option<Step>, ProviderError> {
         let answer = link.service.get(&["v1", "sessions", &link.remote.id]).await;
-        let read = link.read(answer, Service::provider_error, Session::id)?;
+        let read = link.read(answer, Service::provider_error, AgentSession::id)?;
         let Some((session, body)) = read else { return Ok(None) };
         let error = events.iter().rev().find_map(Event::session_error);
         if let Some(output) = report::final_report(events, &session, end) {

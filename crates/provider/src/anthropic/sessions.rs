@@ -11,7 +11,7 @@ use outlast_core::{
 use super::Anthropic;
 use super::account::Ids;
 use super::calls::CreateError;
-use super::wire::{self, Session};
+use super::wire::{self, AgentSession};
 use crate::vendor::{Checks, object};
 
 /// The age up to which a session of the same key is looked for. A session that is missed costs nothing, so this only
@@ -84,7 +84,7 @@ impl Anthropic {
     ) -> Result<String, CreateError> {
         let definition = wire::session_definition(ids, ask, key);
         let body = self.service.create(&["v1", "sessions"], &definition).await?;
-        let id = object::<Session>(&body).and_then(Session::into_id);
+        let id = object::<AgentSession>(&body).and_then(AgentSession::into_id);
         id.ok_or_else(|| CreateError::Lost(self.service.no_id(&body)))
     }
 
@@ -103,9 +103,9 @@ impl Anthropic {
         let mut query = vec![("agent_id", ids.agent.as_str())];
         query.extend(since.as_deref().map(|since| ("created_at[gte]", since)));
         let mut found = Vec::new();
-        let take = |page: Vec<Session>| {
+        let take = |page: Vec<AgentSession>| {
             let same = page.into_iter().filter(|session| session.has_key(key));
-            found.extend(same.filter_map(Session::into_id));
+            found.extend(same.filter_map(AgentSession::into_id));
             ControlFlow::Continue(())
         };
         let read = self.service.pages(&["v1", "sessions"], &query, MAX_PAGES, take).await?;

@@ -7,7 +7,7 @@ use outlast_core::{ProviderError, RemoteRun, StopOutcome};
 use reqwest::StatusCode;
 
 use super::report::{self, End};
-use super::wire::{Event, Session};
+use super::wire::{AgentSession, Event};
 use crate::vendor::{HttpAnswer, Service, object, unknown_run, unreadable};
 
 /// The waits before each look at a session that took the interrupt: it needs a moment to stop.
@@ -23,7 +23,7 @@ const LOOKS: [Duration; 6] = [
 /// Stops a session and returns what was seen of it. Safe to repeat.
 pub(super) async fn stop(service: &Service, run: &RemoteRun) -> Result<StopOutcome, ProviderError> {
     let before = look(service, run).await?;
-    if let Seen::Session(seen) = &before {
+    if let StopTarget::Session(seen) = &before {
         if seen.session.takes_no_events() {
             return Ok(seen.end().unwrap_or_else(|| seen.read_outcome()));
         }
@@ -33,16 +33,16 @@ pub(super) async fn stop(service: &Service, run: &RemoteRun) -> Result<StopOutco
     } else if !service.is_settled(run) {
         return Err(unknown_run());
     }
-    let was_known = matches!(before, Seen::Session(_));
+    let was_known = matches!(before, StopTarget::Session(_));
     // Also if it is idle: a question that is on its way may still arrive. One that is not found may only be hidden.
     let answer = service.interrupt(&run.id).await?;
     let looks = if answer.status.is_success() { LOOKS.len() } else { 1 };
     for wait in &LOOKS[..looks] {
         tokio::time::sleep(*wait).await;
         let seen = match look(service, run).await? {
-            Seen::Session(seen) => seen,
-            Seen::Nothing if was_known => return Err(unknown_run()),
-            Seen::Nothing => return Ok(StopOutcome::Unknown),
+            StopTarget::Session(seen) => seen,
+            StopTarget::Nothing if was_known => return Err(unknown_run()),
+            StopTarget::Nothing => return Ok(StopOutcome::Unknown),
         };
         match seen.end() {
             Some(outcome @ StopOutcome::Completed { .. }) => return Ok(outcome),
@@ -63,14 +63,14 @@ pub(super) async fn stop(service: &Service, run: &RemoteRun) -> Result<StopOutco
     Ok(StopOutcome::StillRunning)
 }
 
-enum Seen {
+enum StopTarget {
     Session(Box<SeenSession>),
     Nothing,
 }
 
 /// A session and its events.
 struct SeenSession {
-    session: Session,
+    session: AgentSession,
     events: Vec<Event>,
 }
 
@@ -88,14 +88,14 @@ impl SeenSession {
     }
 }
 
-async fn look(service: &Service, run: &RemoteRun) -> Result<Seen, ProviderError> {
+async fn look(service: &Service, run: &RemoteRun) -> Result<StopTarget, ProviderError> {
     let limit = service.stop_limit();
     let session = service.get_within(limit, &["v1", "sessions", &run.id]).await?;
-    let Some(body) = read_found(service, session)? else { return Ok(Seen::Nothing) };
-    let session = object::<Session>(&body).ok_or_else(unreadable)?;
+    let Some(body) = read_found(service, session)? else { return Ok(StopTarget::Nothing) };
+    let session = object::<AgentSession>(&body).ok_or_else(unreadable)?;
     match service.events(&run.id).await? {
-        Ok(events) => Ok(Seen::Session(Box::new(SeenSession { session, events }))),
-        Err(answer) => read_found(service, answer).map(|_| Seen::Nothing),
+        Ok(events) => Ok(StopTarget::Session(Box::new(SeenSession { session, events }))),
+        Err(answer) => read_found(service, answer).map(|_| StopTarget::Nothing),
     }
 }
 

@@ -9,22 +9,22 @@ use reqwest::StatusCode;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
-use crate::vendor::lenient::{Items, Known, object};
+use crate::vendor::lenient::{Items, Lenient, object};
 pub(super) use event::{Event, SessionError, explanation};
 pub(super) use request::{
     agent_definition, default_cap, environment_definition, question, question_event,
     session_definition,
 };
-pub(super) use session::{Session, SessionUsage};
+pub(super) use session::{AgentSession, SessionUsage};
 
 /// One page of a list.
 #[derive(Debug, Deserialize)]
 #[serde(bound(deserialize = "T: DeserializeOwned"))]
-pub(super) struct Page<T> {
+pub(super) struct ListPage<T> {
     #[serde(deserialize_with = "deserialize_list")]
     pub(super) data: Vec<T>,
     #[serde(default)]
-    pub(super) next_page: Known<String>,
+    pub(super) next_page: Lenient<String>,
 }
 
 /// A list must be one: taken for an empty one, it would mean that nothing is there.
@@ -38,15 +38,15 @@ where
 
 /// An agent, an environment or a model, as far as it has a name.
 #[derive(Debug, Default, Deserialize)]
-pub(super) struct Named {
-    pub(super) id: Known<String>,
-    name: Known<String>,
-    archived_at: Known<String>,
-    lifecycle: Known<String>,
-    retires_at: Known<String>,
+pub(super) struct NamedResource {
+    pub(super) id: Lenient<String>,
+    name: Lenient<String>,
+    archived_at: Lenient<String>,
+    lifecycle: Lenient<String>,
+    retires_at: Lenient<String>,
 }
 
-impl Named {
+impl NamedResource {
     /// Returns true if it has this name and can be used.
     pub(super) fn is_live(&self, name: &str) -> bool {
         self.name.as_deref() == Some(name) && self.archived_at.is_none()
@@ -60,7 +60,7 @@ pub(super) fn model_warning(model: &str, status: StatusCode, body: &[u8]) -> Opt
             "Anthropic does not list the model {model}; set the model of [anthropic]"
         ));
     }
-    let named = object::<Named>(body).filter(|_| status.is_success())?;
+    let named = object::<NamedResource>(body).filter(|_| status.is_success())?;
     // Only a valid date is shown: it comes from elsewhere.
     let ends = named.retires_at.0.filter(|at| chrono::DateTime::parse_from_rfc3339(at).is_ok());
     match (ends, named.lifecycle.as_deref()) {
@@ -103,10 +103,13 @@ mod tests {
 
     #[test]
     fn anything_but_a_list_is_not_an_empty_list() {
-        assert!(object::<Page<Named>>(br#"{"data":[]}"#).unwrap().data.is_empty());
-        assert_eq!(object::<Page<Named>>(br#"{"data":[{"id":"a"},7]}"#).unwrap().data.len(), 1);
+        assert!(object::<ListPage<NamedResource>>(br#"{"data":[]}"#).unwrap().data.is_empty());
+        assert_eq!(
+            object::<ListPage<NamedResource>>(br#"{"data":[{"id":"a"},7]}"#).unwrap().data.len(),
+            1
+        );
         for odd in [&br#"{"data":null}"#[..], b"{}", b"[]", br#"{"data":{}}"#, b"<html>"] {
-            assert!(object::<Page<Named>>(odd).is_none());
+            assert!(object::<ListPage<NamedResource>>(odd).is_none());
         }
     }
 }

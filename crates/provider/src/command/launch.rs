@@ -19,7 +19,7 @@ pub const CANNOT_START_CODE: u8 = 126;
 
 /// The program that a launcher becomes.
 #[derive(Debug)]
-pub struct Launched {
+pub struct LaunchedProgram {
     /// The directory that holds the message while the command reads it.
     pub scratch: PathBuf,
     /// The program's file.
@@ -33,12 +33,12 @@ pub struct Launched {
 /// Waits for the whole message and becomes the program; returns when it did not.
 ///
 /// An error of kind `UnexpectedEof` means that the message did not come: the server is gone.
-pub fn launch(input: impl Read, launched: Launched) -> io::Error {
+pub fn launch(input: impl Read, launched: LaunchedProgram) -> io::Error {
     let message = match message(input, &launched.scratch) {
         Ok(message) => message,
         Err(error) => return error,
     };
-    let Launched { program, name, arguments, .. } = launched;
+    let LaunchedProgram { program, name, arguments, .. } = launched;
     // Else `execvp` would give text without an interpreter to a shell.
     if let Err(error) = program::check(&program) {
         return error;

@@ -71,7 +71,7 @@ impl CommandRun {
         let Terms { timeout, message, .. } = terms;
         let go = LauncherInput { is_recorded, message };
         let task = tokio::spawn(async move {
-            let mut watched = Watched { group, guard, ended: false };
+            let mut watched = GuardedGroup { group, guard, ended: false };
             run_child(child, &group, go, timeout, sender).await;
             watched.ended = true;
         });
@@ -99,13 +99,13 @@ impl Run for CommandRun {
 
 /// A group the guard watches over until it is gone. If the task that has it does not come to its end, because it
 /// panicked or the process leaves, the group is killed here and the guard keeps watching.
-struct Watched {
+struct GuardedGroup {
     group: Group,
     guard: Arc<Guard>,
     ended: bool,
 }
 
-impl Drop for Watched {
+impl Drop for GuardedGroup {
     fn drop(&mut self) {
         if self.ended {
             self.guard.release(&self.group);

@@ -10,7 +10,7 @@ use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
 use crate::responses::wire::is_name;
-use crate::vendor::lenient::{Items, Known, items, long_text, object};
+use crate::vendor::lenient::{Items, Lenient, items, long_text, object};
 use crate::vendor::{RunError, Status};
 pub(super) use event::{Event, EventKind};
 pub(super) use submit::submit;
@@ -18,17 +18,17 @@ pub(super) use submit::submit;
 /// A run's state.
 #[derive(Clone, Debug, Default, Deserialize)]
 pub(super) struct Interaction {
-    id: Known<String>,
-    status: Known<String>,
-    agent: Known<String>,
-    model: Known<String>,
+    id: Lenient<String>,
+    status: Lenient<String>,
+    agent: Lenient<String>,
+    model: Lenient<String>,
     #[serde(default, deserialize_with = "steps")]
     steps: Option<Vec<Step>>,
     /// The predecessor of `steps`, from before the API was finished.
     outputs: Items<TextPart>,
-    pub(super) usage: Known<Usage>,
+    pub(super) usage: Lenient<Usage>,
     errors: Items<RunError>,
-    error: Known<RunError>,
+    error: Lenient<RunError>,
 }
 
 impl Interaction {
@@ -120,9 +120,9 @@ fn steps<'de, D: Deserializer<'de>>(list: D) -> Result<Option<Vec<Step>>, D::Err
 
 #[derive(Clone, Debug, Default, Deserialize)]
 struct Step {
-    r#type: Known<String>,
+    r#type: Lenient<String>,
     content: Items<TextPart>,
-    arguments: Known<Arguments>,
+    arguments: Lenient<Arguments>,
     result: Items<ToolResult>,
 }
 
@@ -178,7 +178,7 @@ impl Arguments {
 /// A result of a tool.
 #[derive(Clone, Debug, Default, Deserialize)]
 struct ToolResult {
-    url: Known<String>,
+    url: Lenient<String>,
 }
 
 impl ToolResult {
@@ -190,7 +190,7 @@ impl ToolResult {
 /// A piece of text and what it cites.
 #[derive(Clone, Debug, Default, Deserialize)]
 pub(super) struct TextPart {
-    r#type: Known<String>,
+    r#type: Lenient<String>,
     #[serde(default, deserialize_with = "long_text")]
     text: Option<String>,
     pub(super) annotations: Items<Citation>,
@@ -250,7 +250,7 @@ impl Usage {
 
 #[derive(Clone, Debug, Default, Deserialize)]
 struct ToolCount {
-    r#type: Known<String>,
+    r#type: Lenient<String>,
     count: Count,
 }
 
@@ -292,15 +292,15 @@ impl<'de> Deserialize<'de> for Count {
 /// A citation of a page, a place or a file; each has its own names for the same things.
 #[derive(Clone, Debug, Default, Deserialize)]
 pub(super) struct Citation {
-    url: Known<String>,
-    document_uri: Known<String>,
-    source: Known<String>,
-    title: Known<String>,
-    name: Known<String>,
-    file_name: Known<String>,
+    url: Lenient<String>,
+    document_uri: Lenient<String>,
+    source: Lenient<String>,
+    title: Lenient<String>,
+    name: Lenient<String>,
+    file_name: Lenient<String>,
     /// Bytes of the text; the end is exclusive.
-    pub(super) start_index: Known<usize>,
-    pub(super) end_index: Known<usize>,
+    pub(super) start_index: Lenient<usize>,
+    pub(super) end_index: Lenient<usize>,
 }
 
 impl Citation {
@@ -315,18 +315,18 @@ impl Citation {
     }
 }
 
-fn first<'a>(fields: &[&'a Known<String>]) -> Option<&'a str> {
+fn first<'a>(fields: &[&'a Lenient<String>]) -> Option<&'a str> {
     fields.iter().filter_map(|field| field.as_deref()).find(|text| !text.is_empty())
 }
 
 #[derive(Debug, Default, Deserialize)]
 struct Models {
-    models: Items<Model>,
+    models: Items<ListedModel>,
 }
 
 #[derive(Debug, Default, Deserialize)]
-struct Model {
-    name: Known<String>,
+struct ListedModel {
+    name: Lenient<String>,
 }
 
 /// The names of the deep-research agents in a list of models.
@@ -340,20 +340,20 @@ pub(super) fn list_agents(body: &[u8]) -> Vec<String> {
 /// The error envelope of a refused request.
 #[derive(Clone, Debug, Default, Deserialize)]
 pub(super) struct Envelope {
-    error: Known<EnvelopeError>,
+    error: Lenient<EnvelopeError>,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
 struct EnvelopeError {
-    message: Known<String>,
+    message: Lenient<String>,
     details: Items<Detail>,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
 struct Detail {
-    reason: Known<String>,
+    reason: Lenient<String>,
     #[serde(rename = "retryDelay")]
-    retry_delay: Known<String>,
+    retry_delay: Lenient<String>,
 }
 
 impl Envelope {

@@ -11,7 +11,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 
 use super::provider_error::call_error;
-use super::upstream::{Connected, Upstream};
+use super::upstream::{Upstream, UpstreamConnection};
 
 /// The number of characters relayed of a message.
 const MAX_MESSAGE_CHARS: usize = 200;
@@ -35,8 +35,8 @@ pub(super) enum ToolEvent {
 /// One call, from its start to its end.
 pub(super) struct Drive {
     pub(super) upstream: Arc<Upstream>,
-    pub(super) connected: Arc<Connected>,
-    pub(super) patience: Patience,
+    pub(super) connected: Arc<UpstreamConnection>,
+    pub(super) patience: ToolLimits,
     /// The time since the call was made.
     pub(super) elapsed: Duration,
 }
@@ -120,7 +120,7 @@ impl Drive {
 }
 
 async fn follow(
-    connected: &Connected,
+    connected: &UpstreamConnection,
     id: &str,
     options: CallOptions,
 ) -> Result<ToolAnswer, ClientError> {
@@ -172,7 +172,7 @@ const LAST_LOOK: Duration = Duration::from_secs(20);
 
 /// The limits of a tool.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Patience {
+pub(super) struct ToolLimits {
     /// The time it may be silent.
     pub(super) idle: Duration,
     pub(super) reset_on_progress: bool,
@@ -180,7 +180,7 @@ pub(super) struct Patience {
     pub(super) total: Option<Duration>,
 }
 
-impl Patience {
+impl ToolLimits {
     /// The limits that are left this long after the call was made.
     pub(super) fn after(self, elapsed: Duration) -> CallOptions {
         // The job owns the task: a limit of the workflow ends it.
@@ -206,7 +206,7 @@ mod tests {
     fn d13_the_total_timeout_continues_from_the_call() {
         let seconds = Duration::from_secs;
         let patience =
-            Patience { idle: seconds(60), reset_on_progress: true, total: Some(seconds(100)) };
+            ToolLimits { idle: seconds(60), reset_on_progress: true, total: Some(seconds(100)) };
         for (elapsed, left) in [(0, 100), (30, 70), (95, 20), (1_000, 20)] {
             let expected = CallOptions::default().timeout(seconds(60)).cancel_on_give_up();
             let expected = expected.reset_timeout_on_progress().max_total_timeout(seconds(left));

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use outlast_client::{CallOptions, Client, ClientError, ConnectOptions, Endpoint, Program};
+use outlast_client::{CallOptions, Client, ClientError, ConnectOptions, Endpoint, ProgramToStart};
 use outlast_core::ProviderError;
 use serde_json::Value;
 use tokio::sync::Mutex;
@@ -20,9 +20,9 @@ const PING_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The location of a server.
 #[derive(Clone, Debug)]
-pub enum Server {
+pub enum ServerPlace {
     /// A program to start, connected by its pipes.
-    Program(Program),
+    Program(ProgramToStart),
     /// An address.
     Endpoint(Endpoint),
 }
@@ -30,30 +30,30 @@ pub enum Server {
 /// A server whose tools are workflows. One connection serves all calls.
 pub struct Upstream {
     name: String,
-    server: Server,
+    server: ServerPlace,
     guard: Arc<Guard>,
     state: Mutex<UpstreamState>,
 }
 
 #[derive(Default)]
 struct UpstreamState {
-    connected: Option<Arc<Connected>>,
+    connected: Option<Arc<UpstreamConnection>>,
     failures: u32,
     not_before: Option<Instant>,
 }
 
 /// A connection. The guard watches a program that was started until the client has stopped it.
-pub(super) struct Connected {
+pub(super) struct UpstreamConnection {
     pub(super) client: Client,
-    _watched: Option<Watched>,
+    _watched: Option<GuardedServer>,
 }
 
-struct Watched {
+struct GuardedServer {
     group: Group,
     guard: Arc<Guard>,
 }
 
-impl Drop for Watched {
+impl Drop for GuardedServer {
     fn drop(&mut self) {
         self.guard.release(&self.group);
     }
@@ -61,7 +61,7 @@ impl Drop for Watched {
 
 impl Upstream {
     /// Connects to nothing yet. The guard ends a started program when this process cannot.
-    pub fn new(name: String, server: Server, guard: Arc<Guard>) -> Self {
+    pub fn new(name: String, server: ServerPlace, guard: Arc<Guard>) -> Self {
         Self { name, server, guard, state: Mutex::default() }
     }
 
@@ -79,7 +79,7 @@ impl Upstream {
     }
 
     /// Returns a connection that answers, or a new one.
-    pub(super) async fn connect(&self) -> Result<Arc<Connected>, ProviderError> {
+    pub(super) async fn connect(&self) -> Result<Arc<UpstreamConnection>, ProviderError> {
         // Held during the handshake, so that many jobs at once start one server.
         let mut state = self.state.lock().await;
         if let Some(connected) = &state.connected {
@@ -110,27 +110,27 @@ impl Upstream {
     }
 
     /// Drops a connection that broke, so that the next call makes a new one.
-    pub(super) async fn drop_connection(&self, connected: &Arc<Connected>) {
+    pub(super) async fn drop_connection(&self, connected: &Arc<UpstreamConnection>) {
         let mut state = self.state.lock().await;
         if state.connected.as_ref().is_some_and(|current| Arc::ptr_eq(current, connected)) {
             state.connected = None;
         }
     }
 
-    async fn open_connection(&self) -> Result<Connected, ClientError> {
+    async fn open_connection(&self) -> Result<UpstreamConnection, ClientError> {
         let options = ConnectOptions::default();
         let client = match &self.server {
-            Server::Program(program) => {
+            ServerPlace::Program(program) => {
                 self.guard.ready().map_err(report_unguarded)?;
                 Client::spawn(program.clone(), options).await?
             }
-            Server::Endpoint(endpoint) => Client::http(endpoint.clone(), options).await?,
+            ServerPlace::Endpoint(endpoint) => Client::http(endpoint.clone(), options).await?,
         };
         let watched = match client.pid() {
             Some(pid) => {
                 let group = Group::find_group(pid).map_err(report_unguarded)?;
                 self.guard.watch(group).map_err(report_unguarded)?;
-                Some(Watched { group, guard: Arc::clone(&self.guard) })
+                Some(GuardedServer { group, guard: Arc::clone(&self.guard) })
             }
             None => None,
         };
@@ -139,7 +139,7 @@ impl Upstream {
             protocol = client.protocol(),
             "connected to the upstream server"
         );
-        Ok(Connected { client, _watched: watched })
+        Ok(UpstreamConnection { client, _watched: watched })
     }
 }
 

@@ -57,7 +57,7 @@ impl NotifyCommand {
         let Some((name, arguments)) = program.split_first() else {
             return Err(not_delivered("the command line is empty"));
         };
-        let ended: Ended = serde_json::from_str(&notice.body).unwrap_or_default();
+        let ended: JobValues = serde_json::from_str(&notice.body).unwrap_or_default();
         Command::new(locate(name, cwd, environment))
             .args(arguments.iter().map(|argument| ended.fill(argument)))
             .current_dir(cwd)
@@ -76,13 +76,13 @@ impl NotifyCommand {
 /// The values of the placeholders.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct Ended {
+struct JobValues {
     title: String,
     #[serde(rename = "status")]
     state: String,
 }
 
-impl Ended {
+impl JobValues {
     /// The argument with values in place of its placeholders. A value is one line of printable text, is not searched for
     /// placeholders, and cannot turn the argument into an option.
     fn fill(&self, argument: &str) -> String {
@@ -208,7 +208,7 @@ mod tests {
     /// G7: placeholders are filled once, and a title is never an option.
     #[test]
     fn g7_placeholders_are_filled_and_never_begin_an_argument_with_a_dash() {
-        let ended = |title: &str| Ended { title: title.to_owned(), state: "failed".to_owned() };
+        let ended = |title: &str| JobValues { title: title.to_owned(), state: "failed".to_owned() };
         let table = [
             ("{title}", "Why?", "Why?"),
             ("{state}: {title}", "Why?", "failed: Why?"),

@@ -3,7 +3,7 @@
 
 use outlast_core::{BeginError, ProviderError, ProviderErrorKind};
 
-use super::wire::Refusal;
+use super::wire::ApiRefusal;
 use crate::vendor::HttpAnswer;
 
 /// The number of models to name.
@@ -39,7 +39,7 @@ pub(super) fn of(error: BeginError, answer: &HttpAnswer) -> (BeginError, Refusal
 }
 
 fn why(answer: &HttpAnswer) -> RefusalKind {
-    let refusal = Refusal::parse(&answer.body);
+    let refusal = ApiRefusal::parse(&answer.body);
     if refusal.is_about_the_model() {
         return RefusalKind::NoModel;
     }

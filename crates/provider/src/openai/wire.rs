@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::prices::Prices;
 use crate::responses::wire::conversation;
 use crate::vendor::effort_word;
-use crate::vendor::lenient::{Items, Known, object};
+use crate::vendor::lenient::{Items, Lenient, object};
 
 /// The body of a submit: in the background and stored, so that the run can be resumed by its id, and not as a stream. A
 /// stream that breaks at its first event can leave a run queued for ever.
@@ -68,17 +68,17 @@ fn web_search(filters: &SearchFilters) -> Value {
 
 /// A refusal, in any of the forms that servers have for it.
 #[derive(Debug, Default, Deserialize)]
-pub(super) struct Refusal {
-    error: Known<Words>,
-    message: Known<String>,
+pub(super) struct ApiRefusal {
+    error: Lenient<Words>,
+    message: Lenient<String>,
     detail: Items<Detail>,
 }
 
 #[derive(Debug, Default, Deserialize)]
 struct Words {
-    message: Known<String>,
-    code: Known<String>,
-    param: Known<String>,
+    message: Lenient<String>,
+    code: Lenient<String>,
+    param: Lenient<String>,
 }
 
 /// One fault of a request, as FastAPI words it.
@@ -87,7 +87,7 @@ struct Detail {
     loc: Items<String>,
 }
 
-impl Refusal {
+impl ApiRefusal {
     pub(super) fn parse(body: &[u8]) -> Self {
         object(body).unwrap_or_default()
     }
@@ -115,13 +115,13 @@ impl Refusal {
 /// The list of models.
 #[derive(Debug, Default, Deserialize)]
 pub(super) struct Models {
-    data: Items<Model>,
+    data: Items<ListedModel>,
 }
 
 #[derive(Debug, Default, Deserialize)]
-struct Model {
-    id: Known<String>,
-    shutdown_date: Known<String>,
+struct ListedModel {
+    id: Lenient<String>,
+    shutdown_date: Lenient<String>,
 }
 
 impl Models {

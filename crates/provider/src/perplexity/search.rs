@@ -10,8 +10,8 @@ use serde_json::{Value, json};
 use super::wire::with_filters;
 use crate::prices::Prices;
 use crate::responses::wire::is_name;
-use crate::vendor::lenient::{Items, Known, object};
-use crate::vendor::{Delivered, Service, Submit};
+use crate::vendor::lenient::{Items, Lenient, object};
+use crate::vendor::{DeliveredRun, Service, Submit};
 
 /// The defaults of the vendor's own tool.
 const MAX_RESULTS: u32 = 10;
@@ -32,17 +32,17 @@ fn request(ask: &ResearchRequest) -> Value {
 }
 
 #[derive(Debug, Default, Deserialize)]
-struct Found {
-    id: Known<String>,
+struct SearchAnswer {
+    id: Lenient<String>,
     results: Items<Hit>,
 }
 
 #[derive(Debug, Default, Deserialize)]
 struct Hit {
-    url: Known<String>,
-    title: Known<String>,
-    snippet: Known<String>,
-    date: Known<String>,
+    url: Lenient<String>,
+    title: Lenient<String>,
+    snippet: Lenient<String>,
+    date: Lenient<String>,
 }
 
 /// Makes the search; the run is done before it is followed. Where the provider gives the search no name it goes by
@@ -62,12 +62,12 @@ pub(super) async fn begin(
         return Err(BeginError::Unknown(api.report_malformed(sentence, &raw)));
     };
     let remote = api.remote(provider, id.unwrap_or_else(|| key.to_owned()));
-    Ok(Box::new(Delivered::new(remote, Box::new(output), raw)))
+    Ok(Box::new(DeliveredRun::new(remote, Box::new(output), raw)))
 }
 
 /// Reads the id and the results of a search; `None` if the body has no results.
 pub(super) fn read(body: &[u8]) -> Option<(Option<String>, Output)> {
-    let found: Found = object(body)?;
+    let found: SearchAnswer = object(body)?;
     let sources = sources(found.results.0?);
     let output = Output {
         body: Body::report(list_sources(&sources), sources),

@@ -19,7 +19,7 @@ use outlast_core::{
 
 use super::{VENDOR, search};
 use crate::prices::Prices;
-use crate::vendor::{Checked, Service, VendorOptions, Waits, effort_word};
+use crate::vendor::{Checked, PollIntervals, Service, VendorOptions, effort_word};
 pub(super) use fuzzing::fuzz;
 use request::model;
 use research::ResearchRun;
@@ -36,7 +36,7 @@ impl Sonar {
 
     /// Makes the adapter; nothing is sent yet.
     pub fn new(options: VendorOptions) -> Result<Self, BoxError> {
-        let waits = options.waits.clone().or_else(|| Some(Waits::sonar()));
+        let waits = options.waits.clone().or_else(|| Some(PollIntervals::sonar()));
         Ok(Self { api: Service::new(&VENDOR, VendorOptions { waits, ..options })? })
     }
 

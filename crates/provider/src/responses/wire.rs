@@ -12,11 +12,11 @@ use output::{ContentPart, OutputItem, output_items};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::vendor::billed::Billed;
-use crate::vendor::lenient::Known;
+use crate::vendor::billed::BilledUsage;
+use crate::vendor::lenient::Lenient;
 use crate::vendor::{RunError, Status};
 pub(crate) use event::{Event, TEXT_DELTA};
-pub(crate) use output::{Annotation, Page};
+pub(crate) use output::{Annotation, OpenedPage};
 
 /// The longest id of a run that is accepted: it becomes part of an address, of every row and of log lines.
 const MAX_ID_BYTES: usize = 1_000;
@@ -29,16 +29,16 @@ pub(crate) fn is_name(id: &str) -> bool {
 /// A run's state as a body or inside an event.
 #[derive(Clone, Debug, Default, Deserialize)]
 pub(crate) struct Response {
-    id: Known<String>,
-    status: Known<String>,
-    pub(crate) model: Known<String>,
+    id: Lenient<String>,
+    status: Lenient<String>,
+    pub(crate) model: Lenient<String>,
     #[serde(default, deserialize_with = "output_items")]
     output: Option<Vec<OutputItem>>,
-    pub(crate) usage: Known<Billed<Usage>>,
+    pub(crate) usage: Lenient<BilledUsage<Usage>>,
     /// The tools' usage, apart from `usage`; OpenAI's.
-    pub(crate) tool_usage: Known<ToolUsage>,
-    pub(crate) error: Known<RunError>,
-    pub(crate) incomplete_details: Known<IncompleteDetails>,
+    pub(crate) tool_usage: Lenient<ToolUsage>,
+    pub(crate) error: Lenient<RunError>,
+    pub(crate) incomplete_details: Lenient<IncompleteDetails>,
 }
 
 impl Response {
@@ -96,13 +96,13 @@ impl Response {
     }
 
     /// The results of web searches, in their order. Citations name their numbers.
-    pub(crate) fn search_results(&self) -> impl Iterator<Item = &Page> {
+    pub(crate) fn search_results(&self) -> impl Iterator<Item = &OpenedPage> {
         let searches = self.items().filter(|item| item.is_web_search());
         searches.flat_map(|item| item.results.iter().flatten())
     }
 
     /// Pages that were fetched, and what other tools found.
-    pub(crate) fn read(&self) -> impl Iterator<Item = &Page> {
+    pub(crate) fn read(&self) -> impl Iterator<Item = &OpenedPage> {
         self.items().flat_map(OutputItem::read)
     }
 
@@ -128,20 +128,20 @@ impl Response {
 
 #[derive(Clone, Debug, Default, Deserialize)]
 pub(crate) struct IncompleteDetails {
-    pub(crate) reason: Known<String>,
+    pub(crate) reason: Lenient<String>,
 }
 
 /// The usage of a run; any of it may be missing.
 #[derive(Clone, Debug, Default, Deserialize)]
 pub(crate) struct Usage {
-    pub(crate) input_tokens: Known<u64>,
-    pub(crate) output_tokens: Known<u64>,
-    pub(crate) total_tokens: Known<u64>,
-    output_tokens_details: Known<OutputTokens>,
-    input_tokens_details: Known<InputTokens>,
+    pub(crate) input_tokens: Lenient<u64>,
+    pub(crate) output_tokens: Lenient<u64>,
+    pub(crate) total_tokens: Lenient<u64>,
+    output_tokens_details: Lenient<OutputTokens>,
+    input_tokens_details: Lenient<InputTokens>,
     /// By tool; the set of tools is open.
-    pub(crate) tool_calls_details: Known<HashMap<String, Known<Calls>>>,
-    pub(crate) cost: Known<UsageCost>,
+    pub(crate) tool_calls_details: Lenient<HashMap<String, Lenient<Calls>>>,
+    pub(crate) cost: Lenient<UsageCost>,
 }
 
 impl Usage {
@@ -175,13 +175,13 @@ impl Usage {
 /// The number of calls of a tool.
 #[derive(Clone, Debug, Default, Deserialize)]
 pub(crate) struct Calls {
-    invocation: Known<u64>,
+    invocation: Lenient<u64>,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
 struct InputTokens {
-    cached_tokens: Known<u64>,
-    cache_read_input_tokens: Known<u64>,
+    cached_tokens: Lenient<u64>,
+    cache_read_input_tokens: Lenient<u64>,
 }
 
 impl InputTokens {
@@ -193,18 +193,18 @@ impl InputTokens {
 
 #[derive(Clone, Debug, Default, Deserialize)]
 struct OutputTokens {
-    reasoning_tokens: Known<u64>,
+    reasoning_tokens: Lenient<u64>,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
 pub(crate) struct UsageCost {
-    pub(crate) total_cost: Known<f64>,
+    pub(crate) total_cost: Lenient<f64>,
 }
 
 /// The usage of tools; OpenAI's count of what it bills.
 #[derive(Clone, Debug, Default, Deserialize)]
 pub(crate) struct ToolUsage {
-    web_search: Known<ToolRequests>,
+    web_search: Lenient<ToolRequests>,
 }
 
 impl ToolUsage {
@@ -216,7 +216,7 @@ impl ToolUsage {
 
 #[derive(Clone, Debug, Default, Deserialize)]
 struct ToolRequests {
-    num_requests: Known<u64>,
+    num_requests: Lenient<u64>,
 }
 
 /// An instruction in words for an option that the API has no field for.
@@ -303,7 +303,7 @@ mod tests {
             {"type":"image_search_results","results":[{"id":1,"url":"i"}]},
             {"type":"fetch_url_results","contents":[{"url":"b"},null,"c"]}]}"#;
         let response = object::<Response>(body).unwrap();
-        let urls = |pages: Vec<&Page>| -> Vec<_> {
+        let urls = |pages: Vec<&OpenedPage>| -> Vec<_> {
             pages.iter().filter_map(|page| page.url.0.clone()).collect()
         };
         assert_eq!(urls(response.search_results().collect()), ["a"]);

@@ -12,25 +12,25 @@ use super::lenient::NOT_A_NUMBER;
 
 /// The usage of a run, and a check that money can be counted by it.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Billed<T> {
+pub(crate) struct BilledUsage<T> {
     usage: T,
     /// True if any number in it is below zero or absurdly large, its currency is not the dollar, or a cost in it is not a
     /// number: a cost read from it, or computed, would be wrong (G6).
     pub(crate) is_odd: bool,
 }
 
-impl<'de, T: DeserializeOwned> Deserialize<'de> for Billed<T> {
+impl<'de, T: DeserializeOwned> Deserialize<'de> for BilledUsage<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let field = <&RawValue>::deserialize(deserializer)?;
         let usage = serde_json::from_str(field.get()).map_err(D::Error::custom)?;
-        let looked = UsageValidator { field: Field::Other }
+        let looked = UsageValidator { field: FieldPath::Other }
             .deserialize(&mut serde_json::Deserializer::from_str(field.get()));
         // A number that no program can hold must not make the whole answer unreadable: it would be asked for for ever.
         Ok(Self { usage, is_odd: looked.unwrap_or(true) })
     }
 }
 
-impl<T> Deref for Billed<T> {
+impl<T> Deref for BilledUsage<T> {
     type Target = T;
 
     fn deref(&self) -> &T {
@@ -40,18 +40,18 @@ impl<T> Deref for Billed<T> {
 
 /// Looks through a bill without keeping it: it may be megabytes.
 struct UsageValidator {
-    field: Field,
+    field: FieldPath,
 }
 
 /// The field that a value is in.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Field {
+enum FieldPath {
     Currency,
     Cost,
     Other,
 }
 
-impl Field {
+impl FieldPath {
     fn from_name(name: &str) -> Self {
         match name {
             "currency" => Self::Currency,
@@ -69,7 +69,7 @@ const ABSURD_COST: f64 = 1e6;
 
 impl UsageValidator {
     fn is_odd_number(&self, number: f64) -> bool {
-        let too_large = if self.field == Field::Cost { ABSURD_COST } else { ABSURD };
+        let too_large = if self.field == FieldPath::Cost { ABSURD_COST } else { ABSURD };
         !(0.0..too_large).contains(&number)
     }
 }
@@ -94,7 +94,7 @@ impl<'de> Visitor<'de> for UsageValidator {
     }
 
     fn visit_bool<E>(self, _: bool) -> Result<bool, E> {
-        Ok(self.field == Field::Cost)
+        Ok(self.field == FieldPath::Cost)
     }
 
     fn visit_u64<E>(self, number: u64) -> Result<bool, E> {
@@ -111,15 +111,15 @@ impl<'de> Visitor<'de> for UsageValidator {
 
     fn visit_str<E>(self, text: &str) -> Result<bool, E> {
         Ok(match self.field {
-            Field::Currency => !text.eq_ignore_ascii_case("usd"),
-            Field::Cost => true,
-            Field::Other => text == NOT_A_NUMBER,
+            FieldPath::Currency => !text.eq_ignore_ascii_case("usd"),
+            FieldPath::Cost => true,
+            FieldPath::Other => text == NOT_A_NUMBER,
         })
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<bool, A::Error> {
         let mut is_odd = false;
-        while let Some(odd) = list.next_element_seed(Self { field: Field::Other })? {
+        while let Some(odd) = list.next_element_seed(Self { field: FieldPath::Other })? {
             is_odd |= odd;
         }
         Ok(is_odd)
@@ -128,7 +128,7 @@ impl<'de> Visitor<'de> for UsageValidator {
     fn visit_map<A: MapAccess<'de>>(self, mut fields: A) -> Result<bool, A::Error> {
         let mut is_odd = false;
         while let Some(name) = fields.next_key::<Cow<'de, str>>()? {
-            is_odd |= fields.next_value_seed(Self { field: Field::from_name(&name) })?;
+            is_odd |= fields.next_value_seed(Self { field: FieldPath::from_name(&name) })?;
         }
         Ok(is_odd)
     }

@@ -8,7 +8,7 @@ use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
 use super::Vendor;
-use super::lenient::Known;
+use super::lenient::Lenient;
 
 /// The status of a run. An unknown status counts as running, and is checked again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -95,17 +95,17 @@ const REFUSAL: &str = "refusal";
 /// Its error object; any of it may be missing.
 #[derive(Clone, Debug, Default, Deserialize)]
 pub(crate) struct RunError {
-    pub(crate) message: Known<String>,
-    pub(crate) code: Known<ErrorCode>,
+    pub(crate) message: Lenient<String>,
+    pub(crate) code: Lenient<ErrorCode>,
     #[serde(rename = "type")]
-    pub(crate) kind: Known<String>,
+    pub(crate) kind: Lenient<String>,
 }
 
 impl RunError {
     /// An error for a model's refusal to write.
     pub(crate) fn refusal(words: &str) -> Self {
-        let code = Known(Some(ErrorCode::Word(REFUSAL.to_owned())));
-        Self { message: Known(Some(words.to_owned())), code, kind: Known(None) }
+        let code = Lenient(Some(ErrorCode::Word(REFUSAL.to_owned())));
+        Self { message: Lenient(Some(words.to_owned())), code, kind: Lenient(None) }
     }
 
     /// Returns true if it is the model's refusal.

@@ -55,9 +55,9 @@ fn without_odd_numbers(body: &[u8]) -> Option<Vec<u8>> {
 
 /// A field, if it is there and has the type we know.
 #[derive(Clone, Debug)]
-pub(crate) struct Known<T>(pub(crate) Option<T>);
+pub(crate) struct Lenient<T>(pub(crate) Option<T>);
 
-impl<'de, T: DeserializeOwned> Deserialize<'de> for Known<T> {
+impl<'de, T: DeserializeOwned> Deserialize<'de> for Lenient<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         // As an option, because serde reads a missing field as `None` only if an option is expected.
         let field = Option::<&RawValue>::deserialize(deserializer)?;
@@ -65,13 +65,13 @@ impl<'de, T: DeserializeOwned> Deserialize<'de> for Known<T> {
     }
 }
 
-impl<T> Default for Known<T> {
+impl<T> Default for Lenient<T> {
     fn default() -> Self {
         Self(None)
     }
 }
 
-impl<T> Deref for Known<T> {
+impl<T> Deref for Lenient<T> {
     type Target = Option<T>;
 
     fn deref(&self) -> &Option<T> {
@@ -79,7 +79,7 @@ impl<T> Deref for Known<T> {
     }
 }
 
-impl<T> DerefMut for Known<T> {
+impl<T> DerefMut for Lenient<T> {
     fn deref_mut(&mut self) -> &mut Option<T> {
         &mut self.0
     }
@@ -118,7 +118,7 @@ impl<T> DerefMut for Items<T> {
 
 /// Reads a string; empty if it is null or has another type.
 pub(crate) fn word<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
-    Ok(Known::deserialize(deserializer)?.0.unwrap_or_default())
+    Ok(Lenient::deserialize(deserializer)?.0.unwrap_or_default())
 }
 
 /// The first items of a list in which the place of an item counts: one whose type we do not know is kept, empty.

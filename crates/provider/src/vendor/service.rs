@@ -12,7 +12,7 @@ use serde::Serialize;
 use sha2::{Digest, Sha256};
 
 use super::errors::{self, HttpAnswer};
-use super::waits::Waits;
+use super::waits::PollIntervals;
 use super::{KeyHeader, Vendor, VendorOptions};
 use crate::http::{
     Http, MAX_BODY, SendError, body_shape, read_body, read_refusal, redact, retry_after, send,
@@ -28,11 +28,11 @@ const SETTLED_AFTER: Duration = Duration::from_secs(30);
 /// The API behind one base URL and key. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct Service {
-    shared: Arc<Shared>,
-    waits: Waits,
+    shared: Arc<ServiceParts>,
+    waits: PollIntervals,
 }
 
-struct Shared {
+struct ServiceParts {
     vendor: &'static Vendor,
     base_url: Url,
     api_key: String,
@@ -53,7 +53,7 @@ impl Service {
         }
         let http = Http::new(options.http)?;
         let VendorOptions { api_key, clock, waits, .. } = options;
-        let shared = Shared { vendor, base_url, api_key, http, clock };
+        let shared = ServiceParts { vendor, base_url, api_key, http, clock };
         Ok(Self { shared: Arc::new(shared), waits: waits.unwrap_or_default() })
     }
 
@@ -91,7 +91,7 @@ impl Service {
         self.shared.clock.now()
     }
 
-    pub(crate) fn waits(&self) -> &Waits {
+    pub(crate) fn waits(&self) -> &PollIntervals {
         &self.waits
     }
 
@@ -246,11 +246,11 @@ pub(crate) fn is_event_stream(response: &Response) -> bool {
 impl Service {
     /// An API at an address that does not answer, with a clock that stays at zero.
     pub(crate) fn nowhere() -> Self {
-        Self::nowhere_after(Waits::default())
+        Self::nowhere_after(PollIntervals::default())
     }
 
     /// The same, with other waits between checks.
-    pub(crate) fn nowhere_after(waits: Waits) -> Self {
+    pub(crate) fn nowhere_after(waits: PollIntervals) -> Self {
         struct ZeroClock;
 
         impl Clock for ZeroClock {

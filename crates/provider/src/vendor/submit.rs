@@ -65,13 +65,13 @@ impl<'a> Submit<'a> {
 }
 
 /// A result that is already here.
-pub(crate) struct Delivered {
+pub(crate) struct DeliveredRun {
     remote: RemoteRun,
     /// Taken when it is returned: it may be megabytes, and is not copied.
     result: Option<(Box<Output>, Vec<u8>)>,
 }
 
-impl Delivered {
+impl DeliveredRun {
     /// With the answer as it came.
     pub(crate) fn new(remote: RemoteRun, output: Box<Output>, raw: Vec<u8>) -> Self {
         Self { remote, result: Some((output, raw)) }
@@ -79,7 +79,7 @@ impl Delivered {
 }
 
 #[async_trait]
-impl Run for Delivered {
+impl Run for DeliveredRun {
     fn remote(&self) -> RemoteRun {
         self.remote.clone()
     }

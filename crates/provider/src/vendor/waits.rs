@@ -24,7 +24,7 @@ const SILENCE: Duration = Duration::from_secs(60);
 
 /// The waits between checks, in order; the last one repeats.
 #[derive(Clone, Debug)]
-pub struct Waits {
+pub struct PollIntervals {
     between: Arc<[Duration]>,
     lost_after: Duration,
     /// The time for which a step that may have been sent is looked for.
@@ -35,7 +35,7 @@ pub struct Waits {
     pub(crate) silence: Duration,
 }
 
-impl Waits {
+impl PollIntervals {
     /// Waits of these lengths; none means checks without a pause, which only a test wants.
     pub fn of(waits: &[Duration]) -> Self {
         Self {
@@ -71,7 +71,7 @@ impl Waits {
 }
 
 /// The waits of the Agent dialect, while a run's stream cannot be had.
-impl Default for Waits {
+impl Default for PollIntervals {
     fn default() -> Self {
         Self::of(&[1, 2, 3, 5, 8, 10].map(Duration::from_secs))
     }
@@ -80,7 +80,7 @@ impl Default for Waits {
 /// The checks of one run: when the next is due, and what one that brought no state means.
 #[derive(Debug)]
 pub(crate) struct Checks {
-    waits: Waits,
+    waits: PollIntervals,
     /// Waits since the last news of the run.
     waited: usize,
     /// The time since when every check has answered "not found". By the clock of this process, which runs evenly: a
@@ -92,7 +92,7 @@ pub(crate) struct Checks {
 
 impl Checks {
     /// Checks after this many waits of the series.
-    pub(crate) fn after(waits: &Waits, waited: usize) -> Self {
+    pub(crate) fn after(waits: &PollIntervals, waited: usize) -> Self {
         Self { waits: waits.clone(), waited, not_found_since: None, warned_of_other_id: false }
     }
 

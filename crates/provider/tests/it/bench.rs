@@ -9,7 +9,7 @@ use outlast_core::{
 };
 use outlast_provider::http::HttpOptions;
 use outlast_provider::perplexity::Agent;
-use outlast_provider::vendor::{VendorOptions, Waits};
+use outlast_provider::vendor::{PollIntervals, VendorOptions};
 use outlast_simulator::{Options, SeenRequest, Simulator};
 use outlast_testkit::clock::ManualClock;
 use serde_json::{Value, json};
@@ -171,8 +171,8 @@ pub(crate) fn options(
 /// The time of nothing but 404 after which a run is lost here; five minutes in production.
 pub(crate) const LOST_AFTER: Duration = Duration::from_millis(400);
 
-pub(crate) fn quick() -> Waits {
-    Waits::of(&[Duration::from_millis(2)]).with_lost_after(LOST_AFTER)
+pub(crate) fn quick() -> PollIntervals {
+    PollIntervals::of(&[Duration::from_millis(2)]).with_lost_after(LOST_AFTER)
 }
 
 pub(crate) fn ask(question: &str) -> Request {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use outlast_core::{BeginError, Clock, Provider, ProviderErrorKind, RemoteRun};
 use outlast_provider::perplexity::Agent;
-use outlast_provider::vendor::{VendorOptions, Waits};
+use outlast_provider::vendor::{PollIntervals, VendorOptions};
 
 use crate::bench::{KEY, PATIENCE, ask, follow, options, patiently};
 use crate::canned::{Canned, Reply, Then, raw, reply, stream};
@@ -207,7 +207,7 @@ async fn a_stream_that_only_repeats_itself_is_reopened_with_a_pause() {
         if is_stream { stream(&[CREATED], Then::Close) } else { reply(200, RUNNING) }
     })
     .await;
-    let waits = Some(Waits::of(&[Duration::from_secs(3600)]));
+    let waits = Some(PollIntervals::of(&[Duration::from_secs(3600)]));
     let options = options(&server.url, KEY, PATIENCE, &server.clock);
     let agent = Agent::new(VendorOptions { waits, ..options }).unwrap();
     let mut run = agent.begin(&ask("q"), "key").await.unwrap();

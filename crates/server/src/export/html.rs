@@ -8,7 +8,7 @@ use outlast_core::{Source, address_line, visible, without_hidden};
 use pulldown_cmark::HeadingLevel;
 
 use super::addresses::{is_allowed, site};
-use super::report::{Heading, report};
+use super::report::{ReportHeading, report};
 use super::transcript::{Transcript, Turn, TurnAnswer};
 use crate::text::{count_noun, readable_time};
 
@@ -96,12 +96,12 @@ pub(crate) fn answer_html(answer: &TurnAnswer, number: usize) -> Markup {
 const MIN_HEADINGS: usize = 3;
 
 /// Returns true if the report is long enough for a table of contents.
-pub(crate) fn has_contents(headings: &[Heading]) -> bool {
+pub(crate) fn has_contents(headings: &[ReportHeading]) -> bool {
     headings.len() >= MIN_HEADINGS
 }
 
 /// Renders the table of contents: the two highest levels of headings.
-pub(crate) fn contents(headings: &[Heading]) -> Markup {
+pub(crate) fn contents(headings: &[ReportHeading]) -> Markup {
     let highest = headings.iter().map(|heading| heading.level).min();
     // A title above everything is not a level.
     let is_title = |level| headings.iter().filter(|heading| heading.level == level).count() == 1;

@@ -15,11 +15,11 @@ use super::formulas;
 pub(crate) struct Report {
     pub(crate) text: Markup,
     /// Its headings, in order.
-    pub(crate) headings: Vec<Heading>,
+    pub(crate) headings: Vec<ReportHeading>,
 }
 
 /// A heading of a report.
-pub(crate) struct Heading {
+pub(crate) struct ReportHeading {
     pub(crate) level: HeadingLevel,
     /// The id of its element.
     pub(crate) id: String,
@@ -55,7 +55,7 @@ struct Writer<'a> {
     in_code: bool,
     /// For each open link, whether it is rendered as one.
     links: Vec<bool>,
-    headings: Vec<Heading>,
+    headings: Vec<ReportHeading>,
     in_heading: bool,
     columns: Vec<Alignment>,
     column: usize,
@@ -126,7 +126,7 @@ impl Writer<'_> {
             Tag::Heading { level, .. } => {
                 let id = format!("h{}-{}", self.number, self.headings.len() + 1);
                 self.open(&level.to_string(), &format!(" id=\"{id}\""));
-                self.headings.push(Heading { level, id, title: String::new() });
+                self.headings.push(ReportHeading { level, id, title: String::new() });
                 self.in_heading = true;
             }
             Tag::BlockQuote(_) => self.open("blockquote", ""),

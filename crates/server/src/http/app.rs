@@ -14,7 +14,7 @@ use rmcp::transport::streamable_http_server::StreamableHttpServerConfig;
 use tokio_util::sync::CancellationToken;
 
 use super::HttpOptions;
-use super::body::{self, BodyLimit, Counted};
+use super::body::{self, BodyLimit, CountMoment};
 use super::capacity::Capacity;
 use super::http_refusal::HttpRefusal;
 use super::limits::Limits;
@@ -68,7 +68,7 @@ impl App {
         };
         let mut room = self.bodies.none(owner);
         // Discards little of a refused body: browsers never send a form that is too long.
-        let limit = BodyLimit { bytes, counted: Counted::BeforeReading, discarded: 4 * bytes };
+        let limit = BodyLimit { bytes, counted: CountMoment::BeforeReading, discarded: 4 * bytes };
         let read = body::read(headers, body, &mut room, limit).await;
         read.map_err(|refused: HttpRefusal| Box::new(refused.into_response()))
     }

@@ -24,14 +24,14 @@ pub(super) struct BodyLimit {
     /// The maximum size of the body.
     pub(super) bytes: usize,
     /// The time at which its bytes are counted.
-    pub(super) counted: Counted,
+    pub(super) counted: CountMoment,
     /// The maximum number of bytes of a refused body that are read and discarded.
     pub(super) discarded: usize,
 }
 
 /// The time at which the bytes of a body are counted against the budget that all bodies share.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Counted {
+pub(super) enum CountMoment {
     /// All before the first byte is read: a connection that sends slowly holds only the bytes that it was granted.
     BeforeReading,
     /// As they arrive: a client that only announces a large body blocks no other body.
@@ -53,7 +53,7 @@ pub(super) async fn read(
         if declared.is_some_and(|length: usize| length > limit.bytes) {
             return Err(HttpRefusal::too_large(limit.bytes));
         }
-        if limit.counted == Counted::BeforeReading {
+        if limit.counted == CountMoment::BeforeReading {
             take(room, declared.unwrap_or(limit.bytes)).await?;
         }
         while let Some(piece) = pieces.next().await {
@@ -61,7 +61,7 @@ pub(super) async fn read(
             if whole.len() + piece.len() > limit.bytes {
                 return Err(HttpRefusal::too_large(limit.bytes));
             }
-            if limit.counted == Counted::AsTheyArrive {
+            if limit.counted == CountMoment::AsTheyArrive {
                 take(room, piece.len()).await?;
             }
             whole.extend_from_slice(&piece);
@@ -104,7 +104,7 @@ mod tests {
     use super::*;
 
     const FORM: BodyLimit =
-        BodyLimit { bytes: 4096, counted: Counted::BeforeReading, discarded: 8192 };
+        BodyLimit { bytes: 4096, counted: CountMoment::BeforeReading, discarded: 8192 };
 
     /// F10: a body that never ends is abandoned after 30 seconds, and its size was counted before its first byte.
     #[tokio::test(start_paused = true)]

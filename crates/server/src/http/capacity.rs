@@ -14,19 +14,19 @@ use tokio::sync::Notify;
 pub(super) struct Capacity<K> {
     in_all: usize,
     sharing: Sharing,
-    taken: Mutex<Taken<K>>,
+    taken: Mutex<TakenSlots<K>>,
     /// Notified when parts are released.
     freed: Notify,
 }
 
-struct Taken<K> {
+struct TakenSlots<K> {
     all: usize,
     by: HashMap<K, usize>,
 }
 
 impl<K: Clone + Eq + Hash> Capacity<K> {
     pub(super) fn new(in_all: usize, sharing: Sharing) -> Arc<Self> {
-        let taken = Mutex::new(Taken { all: 0, by: HashMap::new() });
+        let taken = Mutex::new(TakenSlots { all: 0, by: HashMap::new() });
         Arc::new(Self { in_all, sharing, taken, freed: Notify::new() })
     }
 

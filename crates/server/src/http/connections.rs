@@ -78,7 +78,7 @@ impl Connections {
             tracing::warn!(%address, "connections that show no token are closed: there are too many");
         }
         let counted_as = Mutex::new(CountedAs::Stranger(number));
-        let counted = Arc::new(Counted { connections: Arc::clone(self), counted_as });
+        let counted = Arc::new(CountedStream { connections: Arc::clone(self), counted_as });
         Connection { counted, closed }
     }
 }
@@ -86,12 +86,12 @@ impl Connections {
 /// One connection; counted until the last clone is dropped.
 #[derive(Clone)]
 pub(super) struct Connection {
-    counted: Arc<Counted>,
+    counted: Arc<CountedStream>,
     /// Ends the connection.
     pub(super) closed: CancellationToken,
 }
 
-struct Counted {
+struct CountedStream {
     connections: Arc<Connections>,
     counted_as: Mutex<CountedAs>,
 }
@@ -104,7 +104,7 @@ enum CountedAs {
 impl Connection {
     /// Counts the connection as this owner's from now on; returns `false` if the owner has too many.
     pub(super) fn belongs_to(&self, owner: &OwnerId) -> bool {
-        let Counted { connections, counted_as } = &*self.counted;
+        let CountedStream { connections, counted_as } = &*self.counted;
         let mut counted_as = counted_as.lock();
         match &*counted_as {
             CountedAs::Owner(known, _) if known == owner => return true,
@@ -120,7 +120,7 @@ impl Connection {
     }
 }
 
-impl Drop for Counted {
+impl Drop for CountedStream {
     fn drop(&mut self) {
         let counted_as = self.counted_as.get_mut();
         match counted_as {

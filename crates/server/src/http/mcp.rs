@@ -18,7 +18,7 @@ use rmcp::transport::streamable_http_server::session::SessionId;
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
 
 use super::app::{App, McpService};
-use super::body::{self, BodyLimit, Counted};
+use super::body::{self, BodyLimit, CountMoment};
 use super::http_refusal::HttpRefusal;
 use super::lost_calls;
 use super::sessions::{NamedSession, OwnSessions, SessionUse};
@@ -31,7 +31,7 @@ use crate::resources;
 const MAX_BODY_BYTES: usize = 4 * 1024 * 1024;
 const MESSAGE: BodyLimit = BodyLimit {
     bytes: MAX_BODY_BYTES,
-    counted: Counted::AsTheyArrive,
+    counted: CountMoment::AsTheyArrive,
     discarded: 32 * 1024 * 1024,
 };
 

@@ -22,7 +22,7 @@ type CallKey = (SessionId, RequestId);
 
 /// The fields of a message that matter here.
 #[derive(Deserialize)]
-struct Message {
+struct MessageFields {
     id: Option<RequestId>,
     method: Option<String>,
     params: Option<Params>,
@@ -38,7 +38,7 @@ impl UnheldCalls {
     /// Processes a message. A request can be cancelled until the returned value is dropped; a cancellation takes effect at
     /// once.
     pub(super) fn hear(self: &Arc<Self>, session: SessionId, message: &[u8]) -> Option<UnheldCall> {
-        let Message { id, method, params } = serde_json::from_slice(message).ok()?;
+        let MessageFields { id, method, params } = serde_json::from_slice(message).ok()?;
         let Some(request) = id else {
             let cancelled = params.filter(|_| method.as_deref() == Some("notifications/cancelled"));
             if let Some(call) = self.0.lock().get(&(session, cancelled?.request_id?)) {

@@ -16,7 +16,7 @@ use super::confirm::{
 };
 use super::form::Fields;
 use super::layout::{see_job, see_other};
-use super::request::{Instead, PageRequest, PageResult, all_jobs};
+use super::request::{PageRequest, PageResult, Replacement, all_jobs};
 use super::timeline::retry_text;
 use crate::retry::{RetrySettings, retry_job, retry_key};
 
@@ -205,7 +205,7 @@ pub(super) async fn delete_conversation(
     Ok(Deletion::ExceptStopping)
 }
 
-fn not_done(asked: &PageRequest, job: &Job, error: &StoreError) -> Instead {
+fn not_done(asked: &PageRequest, job: &Job, error: &StoreError) -> Replacement {
     let next = html! { a href={ "/ui/jobs/" (job.id.to_string()) } { "Back to the job" } };
     let ended = if job.state.kind() == StateKind::Running { "Not done" } else { "Refused" };
     asked.refuse(StatusCode::CONFLICT, ended, &refusal(error), &next)

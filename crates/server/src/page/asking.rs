@@ -14,7 +14,7 @@ use super::confirm::{CONFIRMED, Confirm, about_question, asks_to_share, describe
 use super::form::Fields;
 use super::layout::{self, Tab, View, see_job};
 use super::options::{PageOptions, PageResearch};
-use super::request::{Instead, PageRequest, PageResult};
+use super::request::{PageRequest, PageResult, Replacement};
 use crate::reply::Refusal;
 use crate::tools::instructions::{new_conversation, research_job, research_messages};
 use crate::tools::recipient::how_to_configure;
@@ -138,7 +138,7 @@ pub(super) async fn ask(asked: PageRequest, body: Body) -> PageResult {
 }
 
 /// Explains that nothing was asked, and what to do about it.
-fn not_asked(asked: &PageRequest, why: &str) -> Instead {
+fn not_asked(asked: &PageRequest, why: &str) -> Replacement {
     asked.refuse(StatusCode::BAD_REQUEST, "Not asked", why, &html! { a href="/ui/ask" { "Ask" } })
 }
 

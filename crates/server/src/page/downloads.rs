@@ -11,10 +11,10 @@ use super::request::{PageRequest, PageResult};
 use crate::export::{Transcript, html_page, markdown_document};
 
 /// The id of a job or a conversation, and the format.
-type Wanted = Path<(String, String)>;
+type DownloadRequest = Path<(String, String)>;
 
 /// Returns the file of one job.
-pub(super) async fn of_job(asked: PageRequest, Path((id, format)): Wanted) -> PageResult {
+pub(super) async fn of_job(asked: PageRequest, Path((id, format)): DownloadRequest) -> PageResult {
     let id = asked.job_id(&id)?;
     let job = asked.require_found(asked.engine().job(&asked.visitor.scope(), &id).await)?;
     let id = id.to_string();
@@ -24,7 +24,10 @@ pub(super) async fn of_job(asked: PageRequest, Path((id, format)): Wanted) -> Pa
 }
 
 /// Returns the file of a conversation.
-pub(super) async fn of_conversation(asked: PageRequest, Path((id, format)): Wanted) -> PageResult {
+pub(super) async fn of_conversation(
+    asked: PageRequest,
+    Path((id, format)): DownloadRequest,
+) -> PageResult {
     let found = asked.engine().conversation(&asked.visitor.owner, &ConversationId::new(&id)).await;
     file(&asked, &asked.require_found(found)?, &id, &format)
 }

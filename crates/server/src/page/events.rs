@@ -26,7 +26,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(250);
 /// The minimum interval between events.
 const AT_LEAST_APART: Duration = Duration::from_millis(300);
 
-struct Follow {
+struct EventFeed {
     app: Arc<App>,
     /// The headers of the request, which prove that the visitor is still signed in.
     headers: HeaderMap,
@@ -46,7 +46,7 @@ pub(super) async fn stream(asked: PageRequest, Query(fields): Query<Fields>) -> 
     }
     let stop = asked.app.stop.clone();
     let PageRequest { app, headers, .. } = asked;
-    let follow = Follow { app, headers, engine, visitor, job, rev: None, stop };
+    let follow = EventFeed { app, headers, engine, visitor, job, rev: None, stop };
     let events = stream::unfold(Some(follow), |follow| async {
         let mut follow = follow?;
         let event = follow.next().await?;
@@ -55,7 +55,7 @@ pub(super) async fn stream(asked: PageRequest, Query(fields): Query<Fields>) -> 
     Ok(([(CONTENT_TYPE, "text/event-stream")], Body::from_stream(events)).into_response())
 }
 
-impl Follow {
+impl EventFeed {
     /// Returns the next event; `None` if the server is about to stop, the store cannot be followed, or the visitor was
     /// signed out.
     async fn next(&mut self) -> Option<&'static str> {

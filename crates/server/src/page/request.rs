@@ -26,10 +26,10 @@ pub(super) struct PageRequest {
 }
 
 /// An error page or redirect that replaces the requested page.
-pub(super) struct Instead(Box<Response>);
+pub(super) struct Replacement(Box<Response>);
 
 /// The result of a request.
-pub(super) type PageResult = Result<Response, Instead>;
+pub(super) type PageResult = Result<Response, Replacement>;
 
 impl FromRequestParts<Arc<App>> for PageRequest {
     type Rejection = ExtensionRejection;
@@ -43,7 +43,7 @@ impl FromRequestParts<Arc<App>> for PageRequest {
     }
 }
 
-impl IntoResponse for Instead {
+impl IntoResponse for Replacement {
     fn into_response(self) -> Response {
         *self.0
     }
@@ -59,12 +59,12 @@ impl PageRequest {
     }
 
     /// Parses the id of the job in an address.
-    pub(super) fn job_id(&self, id: &str) -> Result<JobId, Instead> {
+    pub(super) fn job_id(&self, id: &str) -> Result<JobId, Replacement> {
         id.parse().map_err(|_| self.not_found())
     }
 
     /// Reads the submitted form.
-    pub(super) async fn form(&self, body: Body) -> Result<Fields, Instead> {
+    pub(super) async fn form(&self, body: Body) -> Result<Fields, Replacement> {
         let sender = FormSender::SignedIn(&self.visitor.owner);
         match self.app.read_form(&self.headers, body, sender, MAX_FORM_BYTES).await {
             Ok(bytes) => Ok(Fields::parse(&bytes)),
@@ -80,12 +80,12 @@ impl PageRequest {
     pub(super) fn require_found<T>(
         &self,
         found: Result<Option<T>, StoreError>,
-    ) -> Result<T, Instead> {
+    ) -> Result<T, Replacement> {
         self.read(found)?.ok_or_else(|| self.not_found())
     }
 
     /// Returns the value from the store, or an error page if the store cannot be read.
-    pub(super) fn read<T>(&self, read: Result<T, StoreError>) -> Result<T, Instead> {
+    pub(super) fn read<T>(&self, read: Result<T, StoreError>) -> Result<T, Replacement> {
         read.map_err(|error| {
             tracing::warn!(%error, "the page cannot read the store");
             self.refuse(
@@ -100,7 +100,7 @@ impl PageRequest {
         })
     }
 
-    pub(super) fn not_found(&self) -> Instead {
+    pub(super) fn not_found(&self) -> Replacement {
         let why =
             "There is nothing here: it was removed, its retention has ended, or it is not yours.";
         self.refuse(StatusCode::NOT_FOUND, "Not found", why, &all_jobs())
@@ -113,8 +113,8 @@ impl PageRequest {
         title: &str,
         why: &str,
         next: &Markup,
-    ) -> Instead {
-        Instead(Box::new(message(status, Some(&self.visitor), title, why, next)))
+    ) -> Replacement {
+        Replacement(Box::new(message(status, Some(&self.visitor), title, why, next)))
     }
 }
 

@@ -69,7 +69,7 @@ pub(super) async fn sign_out(app: &App, headers: &HeaderMap) {
 }
 
 /// Returns the session in the cookie of a request.
-fn session(app: &App, headers: &HeaderMap) -> Option<Session> {
+fn session(app: &App, headers: &HeaderMap) -> Option<CookieSession> {
     let Callers::WithToken(tokens) = &app.options.callers else { return None };
     let cookie = cookie(headers)?;
     let name = hex_text(cookie.split('.').next()?)?;
@@ -91,7 +91,7 @@ pub(crate) struct SignedOut {
 
 impl SignedOut {
     /// Returns true if the session was signed out, here or at another server of the store.
-    async fn contains(&self, app: &App, session: &Session) -> bool {
+    async fn contains(&self, app: &App, session: &CookieSession) -> bool {
         if self.here.lock().contains_key(&session.id) {
             return true;
         }
@@ -102,7 +102,7 @@ impl SignedOut {
     }
 
     /// Adds a session, and removes those that have expired.
-    async fn add(&self, app: &App, session: Session) {
+    async fn add(&self, app: &App, session: CookieSession) {
         let now = seconds(app.engine().now());
         {
             let mut here = self.here.lock();
@@ -150,7 +150,7 @@ pub(super) fn set_cookie(
     headers: &HeaderMap,
 ) -> String {
     let id = uuid::Uuid::new_v4().simple().to_string();
-    let session = Session { owner: owner.clone(), until: seconds(now) + LIFE_SECS, id };
+    let session = CookieSession { owner: owner.clone(), until: seconds(now) + LIFE_SECS, id };
     let value = seal(key, &session);
     let secure = if is_tls(headers) { "; Secure" } else { "" };
     let name = cookie_name(headers);
@@ -193,21 +193,21 @@ fn cookie(headers: &HeaderMap) -> Option<String> {
 
 /// The content of a cookie.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Session {
+struct CookieSession {
     owner: OwnerId,
     /// The expiry, in seconds since the Unix epoch.
     until: u64,
     id: String,
 }
 
-fn seal(key: &[u8; 32], session: &Session) -> String {
-    let Session { owner, until, id } = session;
+fn seal(key: &[u8; 32], session: &CookieSession) -> String {
+    let CookieSession { owner, until, id } = session;
     let name: String = owner.as_str().bytes().map(|byte| format!("{byte:02x}")).collect();
     let signed = format!("{name}.{until}.{id}");
     format!("{signed}.{}", signature(key, &signed))
 }
 
-fn open(key: &[u8; 32], cookie: &str, now: u64) -> Option<Session> {
+fn open(key: &[u8; 32], cookie: &str, now: u64) -> Option<CookieSession> {
     let (signed, given) = cookie.rsplit_once('.')?;
     let right = signature(key, signed);
     let differs = right.len() != given.len()
@@ -217,7 +217,7 @@ fn open(key: &[u8; 32], cookie: &str, now: u64) -> Option<Session> {
     if differs || until <= now || id.is_empty() || parts.next().is_some() {
         return None;
     }
-    Some(Session { owner: hex_text(name).map(OwnerId::new)?, until, id })
+    Some(CookieSession { owner: hex_text(name).map(OwnerId::new)?, until, id })
 }
 
 /// Signs a text. The key is hashed before and after the text, so that nobody can extend a signed text.
@@ -241,7 +241,8 @@ mod tests {
     #[test]
     fn i5_a_cookie_is_its_owners_until_its_end_and_cannot_be_made_up() {
         let key = [1; 32];
-        let session = Session { owner: OwnerId::new("ann-1"), until: 100, id: "a1".to_owned() };
+        let session =
+            CookieSession { owner: OwnerId::new("ann-1"), until: 100, id: "a1".to_owned() };
         let cookie = seal(&key, &session);
         assert_eq!(open(&key, &cookie, 99), Some(session));
         assert_eq!(open(&key, &cookie, 100), None, "it has ended");

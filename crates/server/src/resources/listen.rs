@@ -10,7 +10,7 @@ use rmcp::service::{RequestContext, RoleServer};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::subscriptions::{Follow, News, pause};
+use super::subscriptions::{News, ResourceFeed, pause};
 use super::{ResourceId, report_refusal};
 use crate::server::Server;
 
@@ -81,7 +81,7 @@ impl Server {
             }
         }
         let engine = &self.face.engine;
-        let follow = Follow::start(engine, &caller.owner, resources, tasks.clone()).await;
+        let follow = ResourceFeed::start(engine, &caller.owner, resources, tasks.clone()).await;
         let mut follow = follow.map_err(report_refusal)?;
         let mut accepted = json!({});
         if !uris.is_empty() {

@@ -37,7 +37,7 @@ pub(super) struct News {
 }
 
 /// Follows resources and tasks of one owner.
-pub(super) struct Follow {
+pub(super) struct ResourceFeed {
     engine: Engine,
     scope: Scope,
     resources: Vec<ResourceId>,
@@ -49,7 +49,7 @@ pub(super) struct Follow {
     conversations: HashMap<JobId, Option<ConversationId>>,
 }
 
-impl Follow {
+impl ResourceFeed {
     /// Starts to follow: reports every change after this.
     pub(super) async fn start(
         engine: &Engine,
@@ -140,7 +140,7 @@ impl Subscriptions {
         (engine, owner): (&Engine, &OwnerId),
         peer: Peer<RoleServer>,
     ) -> Result<(), ErrorData> {
-        let follow = Follow::start(engine, owner, vec![resource], Vec::new()).await;
+        let follow = ResourceFeed::start(engine, owner, vec![resource], Vec::new()).await;
         let mut follow = follow.map_err(report_refusal)?;
         let (engine, address) = (engine.clone(), uri.clone());
         let mut tasks = self.0.lock();

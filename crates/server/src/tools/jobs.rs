@@ -20,7 +20,7 @@ use crate::tool_names::jobs::{ALL, CANCEL, GET, LIST, START, start_one};
 use crate::tools::recipient::Disclaimer;
 use crate::tools::schema::ListedTool;
 pub use input_schema::InputSchema;
-pub use workflow::{Work, Workflow};
+pub use workflow::{WorkKind, Workflow};
 
 /// The configuration of this set.
 #[derive(Clone, Debug)]
@@ -90,7 +90,7 @@ impl Jobs {
     /// not started by this set.
     pub(crate) fn outcome(&self, job: &Job) -> Option<ToolResult> {
         let workflow = self.workflow(&job.new.workflow)?;
-        if workflow.work == Work::Research { None } else { calls::outcome(job) }
+        if workflow.work == WorkKind::Research { None } else { calls::outcome(job) }
     }
 
     fn workflow(&self, name: &str) -> Option<&Workflow> {

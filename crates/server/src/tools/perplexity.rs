@@ -26,7 +26,7 @@ use crate::tools::outcome;
 use crate::tools::recipient::{Disclaimer, no_provider};
 use crate::tools::research_jobs::strips_thinking;
 use crate::tools::schema::ListedTool;
-use arguments::Asked;
+use arguments::PerplexityQuestion;
 
 /// The configuration of this set.
 #[derive(Clone, Debug)]
@@ -75,7 +75,8 @@ impl Perplexity {
         kind: ResearchKind,
         given: JsonObject,
     ) -> ToolResult<Answered> {
-        let Asked { messages, filters, strip_thinking } = arguments::read(kind, given)?;
+        let PerplexityQuestion { messages, filters, strip_thinking } =
+            arguments::read(kind, given)?;
         let ask = ResearchRequest {
             kind,
             messages,

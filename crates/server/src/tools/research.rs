@@ -32,7 +32,7 @@ use crate::tool_names::research::{
 };
 use crate::tools::recipient::Disclaimer;
 use crate::tools::schema::ListedTool;
-use answer::Asking;
+use answer::QuestionStyle;
 pub use set::ResearchSet;
 
 /// The way in which a call for deep research is answered (B1).
@@ -135,9 +135,9 @@ impl Research {
     }
 
     /// Returns the attributes of a deep research question.
-    fn choose_asking(&self, continued: bool) -> Asking {
+    fn choose_asking(&self, continued: bool) -> QuestionStyle {
         let ResearchOptions { set, inline_report_chars, .. } = self.options;
-        Asking { set, continued, show_thinking: false, inline_report_chars }
+        QuestionStyle { set, continued, show_thinking: false, inline_report_chars }
     }
 
     /// Returns the path of a conversation's files, which only its owner on this machine can use.

@@ -32,7 +32,7 @@ pub(super) enum ClientLine {
 
 /// An event from the host process.
 #[derive(Debug)]
-pub(super) enum Happened {
+pub(super) enum FrontEvent {
     Done(String),
     ResultTool(String),
     Exit(i32),
@@ -96,7 +96,7 @@ impl Link {
     pub(super) fn new(
         stream: UnixStream,
         stdout: Stdout,
-        happened: mpsc::UnboundedSender<Happened>,
+        happened: mpsc::UnboundedSender<FrontEvent>,
     ) -> Self {
         let (reader, writer) = stream.into_split();
         let (out, messages) = mpsc::unbounded_channel();
@@ -126,7 +126,7 @@ struct Batch {
     stdout: Stdout,
     lines: Vec<u8>,
     delivered: Vec<ToHost>,
-    done: Vec<Happened>,
+    done: Vec<FrontEvent>,
 }
 
 impl Batch {
@@ -148,7 +148,7 @@ impl Batch {
     async fn write(
         &mut self,
         out: &mpsc::UnboundedSender<ToHost>,
-        happened: &mpsc::UnboundedSender<Happened>,
+        happened: &mpsc::UnboundedSender<FrontEvent>,
     ) -> std::io::Result<()> {
         if !self.lines.is_empty() {
             self.stdout.write(&self.lines).await?;
@@ -170,7 +170,7 @@ async fn read(
     stream: OwnedReadHalf,
     stdout: Stdout,
     out: mpsc::UnboundedSender<ToHost>,
-    happened: mpsc::UnboundedSender<Happened>,
+    happened: mpsc::UnboundedSender<FrontEvent>,
 ) {
     let mut stream = BufReader::with_capacity(64 * 1024, stream);
     let mut stderr = tokio::io::stderr();
@@ -178,10 +178,10 @@ async fn read(
     let end = loop {
         let is_more_here = has_frame(stream.buffer()) && batch.lines.len() < MAX_BATCH;
         if !is_more_here && batch.write(&out, &happened).await.is_err() {
-            break Happened::ClientGone;
+            break FrontEvent::ClientGone;
         }
         let Ok(Some(message)) = ToFront::read(&mut stream).await else {
-            break Happened::HostGone;
+            break FrontEvent::HostGone;
         };
         let written = match message {
             ToFront::Line(line) => batch.add(&line).await,
@@ -196,24 +196,24 @@ async fn read(
                 Ok(())
             }
             ToFront::Done(id) => {
-                batch.done.push(Happened::Done(String::from_utf8_lossy(&id).into_owned()));
+                batch.done.push(FrontEvent::Done(String::from_utf8_lossy(&id).into_owned()));
                 Ok(())
             }
             ToFront::ResultTool(name) => {
-                batch.done.push(Happened::ResultTool(name));
+                batch.done.push(FrontEvent::ResultTool(name));
                 Ok(())
             }
             ToFront::Welcome => Ok(()),
-            ToFront::Refused => break Happened::HostGone,
-            ToFront::Exit(code) => break Happened::Exit(code),
+            ToFront::Refused => break FrontEvent::HostGone,
+            ToFront::Exit(code) => break FrontEvent::Exit(code),
         };
         if written.is_err() {
-            break Happened::ClientGone;
+            break FrontEvent::ClientGone;
         }
     };
     let end = match batch.write(&out, &happened).await {
         Ok(()) => end,
-        Err(_) => Happened::ClientGone,
+        Err(_) => FrontEvent::ClientGone,
     };
     let _ = happened.send(end);
 }

@@ -12,7 +12,7 @@ use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
-use super::{Event, Host};
+use super::{Host, HostEvent};
 use crate::frame::{Frame as _, Hello, ToFront, ToHost, is_hung_up, write_frames};
 use crate::journal::{self, LeftJournal};
 use crate::message::{Message, id_key};
@@ -50,15 +50,15 @@ impl FrontLink {
 }
 
 /// Accepts connections.
-pub(super) async fn accept(listener: UnixListener, events: mpsc::Sender<Event>) {
+pub(super) async fn accept(listener: UnixListener, events: mpsc::Sender<HostEvent>) {
     while let Ok((stream, _)) = listener.accept().await {
         outlast_engine::spawn(greet(stream, events.clone()));
     }
 }
 
-async fn greet(stream: UnixStream, events: mpsc::Sender<Event>) {
+async fn greet(stream: UnixStream, events: mpsc::Sender<HostEvent>) {
     if let Some((stream, hello)) = hear(stream).await {
-        drop(events.send(Event::NewFront(stream, hello)).await);
+        drop(events.send(HostEvent::NewFront(stream, hello)).await);
     }
 }
 
@@ -78,7 +78,7 @@ pub(super) async fn hear(mut stream: UnixStream) -> Option<(UnixStream, Box<Hell
 async fn read(
     stream: OwnedReadHalf,
     number: u64,
-    events: mpsc::Sender<Event>,
+    events: mpsc::Sender<HostEvent>,
     to_server: Arc<Backlog>,
     idle: Duration,
 ) {
@@ -92,11 +92,11 @@ async fn read(
         }
         let Ok(Some(message)) = ToHost::read(&mut stream).await else { break };
         to_server.add(message.size());
-        if events.send(Event::FromFront(number, message)).await.is_err() {
+        if events.send(HostEvent::FromFront(number, message)).await.is_err() {
             return;
         }
     }
-    drop(events.send(Event::FrontGone(number)).await);
+    drop(events.send(HostEvent::FrontGone(number)).await);
 }
 
 /// Waits until a front has been gone for this time.
@@ -126,7 +126,7 @@ impl Host {
             let events = self.events.clone();
             outlast_engine::spawn(async move {
                 tokio::time::sleep(FORMER_LOOK).await;
-                drop(events.send(Event::NewFront(stream, hello)).await);
+                drop(events.send(HostEvent::NewFront(stream, hello)).await);
             });
             return;
         }
@@ -162,7 +162,7 @@ impl Host {
         outlast_engine::spawn(async move {
             // No call is accepted before it is known which calls were left.
             let left = journal::take_over(others).await;
-            if events.send(Event::TookOver(number, left)).await.is_ok() {
+            if events.send(HostEvent::TookOver(number, left)).await.is_ok() {
                 read(reader, number, events, to_server, idle).await;
             }
         });

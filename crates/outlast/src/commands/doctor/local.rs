@@ -10,7 +10,7 @@ use super::check::Check;
 use crate::cli::Client;
 use crate::commands::init::{self, ClientSetup};
 use crate::commands::wrap_install::{self, ListedServer};
-use crate::config::{ConfigError, ConfigResult, Places, ShownConfig, Source};
+use crate::config::{ConfigError, ConfigResult, Places, ShownConfig, ValueSource};
 use crate::data_dir;
 use crate::ui;
 
@@ -44,9 +44,9 @@ pub(super) fn configuration(showing: &ConfigResult<ShownConfig>, places: Option<
     let (mut variables, mut flags) = (Vec::new(), Vec::new());
     for shown in &showing.settings {
         match shown.source {
-            Source::Variable(name) => variables.push(name),
-            Source::Flag(name) => flags.push(name),
-            Source::File(_) | Source::Default => {}
+            ValueSource::Variable(name) => variables.push(name),
+            ValueSource::Flag(name) => flags.push(name),
+            ValueSource::File(_) | ValueSource::Default => {}
         }
     }
     let none = if file.is_none() { "; there is no file" } else { "" };

@@ -2,7 +2,7 @@
 
 /// Codes that appear in the same place.
 #[cfg_attr(not(test), expect(dead_code, reason = "the documentation alone has titles"))]
-pub(super) struct Group {
+pub(super) struct CodeGroup {
     pub(super) title: &'static str,
     /// A sentence that is true for all of them; empty if there is none.
     pub(super) about: &'static str,
@@ -19,14 +19,14 @@ pub(super) struct Explanation {
     pub(super) next: &'static str,
 }
 
-pub(super) const GROUPS: [Group; 3] = [
-    Group { title: "Jobs that ended without a result", about: "", codes: FAILURES },
-    Group {
+pub(super) const GROUPS: [CodeGroup; 3] = [
+    CodeGroup { title: "Jobs that ended without a result", about: "", codes: FAILURES },
+    CodeGroup {
         title: "Refused calls",
         about: "Nothing was started, so nothing was paid for, unless the entry says otherwise.",
         codes: REFUSALS,
     },
-    Group {
+    CodeGroup {
         title: "Refused HTTP requests",
         about: "The request did not reach a tool, so it cost nothing.",
         codes: HTTP_REFUSALS,

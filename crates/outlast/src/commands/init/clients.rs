@@ -1,11 +1,11 @@
 //! The content of the entry for each client, and the way in which the client passes on a key.
 
-use super::json_entry::{self, Entry};
+use super::json_entry::{self, EntryValue};
 use super::toml_entry;
 use crate::cli::Client;
-use crate::client_files::clients::Format;
-use crate::client_files::json::{Refusal, parse};
-use crate::client_files::layout::Field;
+use crate::client_files::clients::ClientFormat;
+use crate::client_files::json::{JsonRefusal, parse};
+use crate::client_files::layout::EntryField;
 
 /// The variable that names the providers that may be asked.
 const PROVIDERS: &str = "OUTLAST_PROVIDERS";
@@ -38,7 +38,7 @@ pub(super) enum KeyWay {
 
 /// The content of the entry for this program.
 #[derive(Clone, Debug)]
-pub(super) struct Program {
+pub(super) struct ProgramEntry {
     pub(super) command: String,
     pub(super) args: Vec<String>,
     /// The variables of the keys that it needs. Keys in outlast.toml are left out: an unset variable must not override
@@ -68,51 +68,57 @@ impl Client {
     }
 
     /// Returns the entry for the client's file.
-    pub(super) fn entry(self, program: &Program) -> Entry {
+    pub(super) fn entry(self, program: &ProgramEntry) -> EntryValue {
         let mut fields = Vec::new();
         match self {
             Self::ClaudeCode | Self::Vscode => {
-                fields.push(("type", Field::Text("stdio".to_owned())))
+                fields.push(("type", EntryField::Text("stdio".to_owned())))
             }
-            Self::Zed => fields.push(("source", Field::Text("custom".to_owned()))),
+            Self::Zed => fields.push(("source", EntryField::Text("custom".to_owned()))),
             Self::ClaudeDesktop | Self::Cursor | Self::Codex | Self::Windsurf | Self::GeminiCli => {
             }
         }
-        fields.push(("command", Field::Text(program.command.clone())));
-        fields.push(("args", Field::List(program.args.clone())));
+        fields.push(("command", EntryField::Text(program.command.clone())));
+        fields.push(("args", EntryField::List(program.args.clone())));
         let mut environment = Vec::new();
         match self.key_way() {
             _ if program.keys.is_empty() => {}
             KeyWay::Reference(before, after) => environment.extend(
-                program.keys.iter().map(|key| (*key, Field::Text(format!("{before}{key}{after}")))),
+                program
+                    .keys
+                    .iter()
+                    .map(|key| (*key, EntryField::Text(format!("{before}{key}{after}")))),
             ),
             KeyWay::Named => {
                 let keys = program.keys.iter().map(|key| (*key).to_owned());
-                fields.push(("env_vars", Field::List(keys.collect())));
+                fields.push(("env_vars", EntryField::List(keys.collect())));
             }
             KeyWay::Inherited | KeyWay::OwnFile => {}
         }
-        environment.push((MODE.0, Field::Text(MODE.1.to_owned())));
+        environment.push((MODE.0, EntryField::Text(MODE.1.to_owned())));
         if let Some(providers) = &program.providers {
-            environment.push((PROVIDERS, Field::Text(providers.clone())));
+            environment.push((PROVIDERS, EntryField::Text(providers.clone())));
         }
         if let Some(library) = &program.library {
-            environment.push((LIBRARY, Field::Text(library.clone())));
+            environment.push((LIBRARY, EntryField::Text(library.clone())));
         }
-        fields.push(("env", Field::Map(environment)));
-        Entry { value: Field::Map(fields), given: program.library_given.then_some(LIBRARY) }
+        fields.push(("env", EntryField::Map(environment)));
+        EntryValue {
+            value: EntryField::Map(fields),
+            given: program.library_given.then_some(LIBRARY),
+        }
     }
 }
 
-impl Format {
-    pub(super) fn put(self, text: &str, entry: &Entry) -> Result<String, Refusal> {
+impl ClientFormat {
+    pub(super) fn put(self, text: &str, entry: &EntryValue) -> Result<String, JsonRefusal> {
         match self {
             Self::Json(container) => json_entry::put(text, container, entry),
             Self::Toml => toml_entry::put(text, entry),
         }
     }
 
-    pub(super) fn take(self, text: &str) -> Result<Option<String>, Refusal> {
+    pub(super) fn take(self, text: &str) -> Result<Option<String>, JsonRefusal> {
         match self {
             Self::Json(container) => json_entry::take(text, container),
             Self::Toml => toml_entry::take(text),
@@ -128,7 +134,7 @@ impl Format {
     }
 
     /// Returns the command of the entry; `None` if there is no entry.
-    pub(super) fn command(self, text: &str) -> Result<Option<String>, Refusal> {
+    pub(super) fn command(self, text: &str) -> Result<Option<String>, JsonRefusal> {
         match self {
             Self::Toml => toml_entry::command(text),
             Self::Json(container) => {

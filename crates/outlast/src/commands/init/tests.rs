@@ -6,17 +6,17 @@ use clap::ValueEnum as _;
 use proptest::prelude::*;
 use serde_json::{Map, Value};
 
-use super::clients::Program;
-use super::json_entry::Entry;
+use super::clients::ProgramEntry;
+use super::json_entry::EntryValue;
 use crate::cli::Client;
-use crate::client_files::clients::Format;
+use crate::client_files::clients::ClientFormat;
 use crate::client_files::json::parse;
-use crate::client_files::layout::Field;
+use crate::client_files::layout::EntryField;
 
-const JSON: Format = Format::Json("mcpServers");
+const JSON: ClientFormat = ClientFormat::Json("mcpServers");
 
-fn program() -> Program {
-    Program {
+fn program() -> ProgramEntry {
+    ProgramEntry {
         command: "/opt/outlast".to_owned(),
         args: vec!["serve".to_owned()],
         keys: vec!["PERPLEXITY_API_KEY"],
@@ -27,7 +27,7 @@ fn program() -> Program {
     }
 }
 
-fn entry() -> Entry {
+fn entry() -> EntryValue {
     Client::Cursor.entry(&program())
 }
 
@@ -54,7 +54,7 @@ fn others(text: &str) -> Value {
 
 #[test]
 fn an_entry_looks_as_if_it_had_always_been_there() {
-    let ours = Entry { value: Field::Text("ours".to_owned()), given: None };
+    let ours = EntryValue { value: EntryField::Text("ours".to_owned()), given: None };
     let cases = [
         ("", "{\n  \"mcpServers\": {\n    \"outlast\": X\n  }\n}\n"),
         ("{}", "{\n  \"mcpServers\": {\n    \"outlast\": X\n  }\n}"),
@@ -149,7 +149,7 @@ fn a_mode_that_is_set_under_its_old_name_stays_the_only_one() {
     let json = format!(r#"{{"mcpServers": {{"outlast": {{"env": {{"{old}": "false"}}}}}}}}"#);
     mode(&JSON.put(&json, &entry()).unwrap());
     let toml = format!("[mcp_servers.outlast]\n[mcp_servers.outlast.env]\n{old} = \"false\"\n");
-    mode(&Format::Toml.put(&toml, &Client::Codex.entry(&program())).unwrap());
+    mode(&ClientFormat::Toml.put(&toml, &Client::Codex.entry(&program())).unwrap());
 }
 
 #[test]
@@ -191,7 +191,7 @@ fn every_client_has_its_own_file_and_no_key_in_its_entry() {
         assert!(snippet.contains("OUTLAST_ASYNC_RESEARCH"), "{snippet}");
         assert!(snippet.contains("/opt/outlast") && snippet.contains("\"serve\""), "{snippet}");
         assert!(client.format().is_only_added("", &snippet), "{}", client.id());
-        let quiet = client.entry(&Program { keys: Vec::new(), ..program() });
+        let quiet = client.entry(&ProgramEntry { keys: Vec::new(), ..program() });
         let quiet = client.format().put("", &quiet).unwrap();
         assert!(!quiet.contains("API_KEY"), "the file's key must win");
     }
@@ -209,22 +209,25 @@ fn a_toml_file_keeps_its_bytes_too() {
     ];
     let entry = Client::Codex.entry(&program());
     for before in files {
-        let after = Format::Toml.put(before, &entry).unwrap();
-        assert!(after.starts_with(before) && Format::Toml.is_only_added(before, &after), "{after}");
-        assert_eq!(Format::Toml.put(&after, &entry).unwrap(), after);
+        let after = ClientFormat::Toml.put(before, &entry).unwrap();
+        assert!(
+            after.starts_with(before) && ClientFormat::Toml.is_only_added(before, &after),
+            "{after}"
+        );
+        assert_eq!(ClientFormat::Toml.put(&after, &entry).unwrap(), after);
         let said: toml::Table = after.parse().unwrap();
         let ours = &said["mcp_servers"]["outlast"];
         assert_eq!(ours["env_vars"][0].as_str(), Some("PERPLEXITY_API_KEY"));
-        assert_eq!(Format::Toml.command(&after).unwrap().as_deref(), Some("/opt/outlast"));
+        assert_eq!(ClientFormat::Toml.command(&after).unwrap().as_deref(), Some("/opt/outlast"));
         let tail = if before.contains('\r') {
             "# mine\r\n[tail]\r\nx = 1\r\n"
         } else {
             "# mine\n[tail]\nx = 1\n"
         };
         let moved = after.replace("/opt/outlast", "/old/outlast") + tail;
-        let corrected = Format::Toml.put(&moved, &entry).unwrap();
+        let corrected = ClientFormat::Toml.put(&moved, &entry).unwrap();
         assert_eq!(corrected, moved.replace("/old/outlast", "/opt/outlast"));
-        let without = Format::Toml.take(&corrected).unwrap().unwrap();
+        let without = ClientFormat::Toml.take(&corrected).unwrap().unwrap();
         let (without, mut before): (toml::Table, toml::Table) =
             (without.parse().unwrap(), before.parse().unwrap());
         before.insert("tail".to_owned(), toml::toml! { x = 1 }.into());
@@ -239,9 +242,9 @@ fn a_toml_file_keeps_its_bytes_too() {
         }
         assert_eq!(without, before);
     }
-    let refusal = Format::Toml.put("a = 1\nb = \n", &entry).unwrap_err();
+    let refusal = ClientFormat::Toml.put("a = 1\nb = \n", &entry).unwrap_err();
     assert_eq!((refusal.line, refusal.column), (2, 5), "{refusal}");
-    assert!(Format::Toml.put("mcp_servers = {}\n", &entry).is_err());
+    assert!(ClientFormat::Toml.put("mcp_servers = {}\n", &entry).is_err());
 }
 
 /// Space and comments as people leave them.

@@ -3,13 +3,13 @@
 use toml_edit::{DocumentMut, Item, TableLike};
 
 use super::clients::old_name;
-use super::json_entry::{Entry, NAME};
-use crate::client_files::json::Refusal;
-use crate::client_files::layout::Field;
+use super::json_entry::{EntryValue, NAME};
+use crate::client_files::json::JsonRefusal;
+use crate::client_files::layout::EntryField;
 use crate::client_files::toml::{CONTAINER, assign, exact, parse, value, with_line_ends_of};
 
 /// Adds the entry, or updates the existing one.
-pub(super) fn put(text: &str, entry: &Entry) -> Result<String, Refusal> {
+pub(super) fn put(text: &str, entry: &EntryValue) -> Result<String, JsonRefusal> {
     if ours(&parse(text)?).is_none() {
         let block = block(&format!("{CONTAINER}.{NAME}"), &entry.value);
         let added = with_line_ends_of(text, format!("{}{block}", gap(text)));
@@ -17,26 +17,35 @@ pub(super) fn put(text: &str, entry: &Entry) -> Result<String, Refusal> {
         // A table of that name may be written in a way to which nothing can be added.
         return parse(&done).map(|_| done).map_err(|_| {
             let why = format!("because `{CONTAINER}` is written on one line");
-            Refusal::at(text, text.len(), format!("no [{CONTAINER}.{NAME}] can be added, {why}"))
+            JsonRefusal::at(
+                text,
+                text.len(),
+                format!("no [{CONTAINER}.{NAME}] can be added, {why}"),
+            )
         });
     }
     let mut document = exact(text)?;
     let table = document.get_mut(CONTAINER).and_then(|servers| servers.get_mut(NAME));
     let Some(table) = table.and_then(Item::as_table_like_mut) else {
-        return Err(Refusal::at(text, 0, format!("`{CONTAINER}.{NAME}` must be a table")));
+        return Err(JsonRefusal::at(text, 0, format!("`{CONTAINER}.{NAME}` must be a table")));
     };
     put_into(table, &entry.value, entry.given, false);
     Ok(with_line_ends_of(text, document.to_string()))
 }
 
 /// Updates a table. A variable that a person set to another value stays, unless a new value is given.
-fn put_into(table: &mut dyn TableLike, wanted: &Field, given: Option<&str>, are_variables: bool) {
-    let Field::Map(members) = wanted else { return };
+fn put_into(
+    table: &mut dyn TableLike,
+    wanted: &EntryField,
+    given: Option<&str>,
+    are_variables: bool,
+) {
+    let EntryField::Map(members) = wanted else { return };
     for (name, field) in members {
         let is_there =
             table.contains_key(name) || old_name(name).is_some_and(|old| table.contains_key(old));
         match (table.get_mut(name).and_then(Item::as_table_like_mut), field) {
-            (Some(inner), Field::Map(_)) => put_into(inner, field, given, true),
+            (Some(inner), EntryField::Map(_)) => put_into(inner, field, given, true),
             _ if is_there && are_variables && given != Some(*name) => {}
             _ => assign(table, name, field),
         }
@@ -44,7 +53,7 @@ fn put_into(table: &mut dyn TableLike, wanted: &Field, given: Option<&str>, are_
 }
 
 /// Removes the entry; `None` if there is none.
-pub(super) fn take(text: &str) -> Result<Option<String>, Refusal> {
+pub(super) fn take(text: &str) -> Result<Option<String>, JsonRefusal> {
     if ours(&parse(text)?).is_none() {
         return Ok(None);
     }
@@ -66,21 +75,21 @@ pub(super) fn is_only_added(before: &str, text: &str) -> bool {
 }
 
 /// Returns the command of the entry, if there is one.
-pub(super) fn command(text: &str) -> Result<Option<String>, Refusal> {
+pub(super) fn command(text: &str) -> Result<Option<String>, JsonRefusal> {
     let document = parse(text)?;
     let command = ours(&document).map(|ours| ours.get("command").and_then(Item::as_str));
     Ok(command.map(|command| command.unwrap_or_default().to_owned()))
 }
 
 /// Returns the table at this path as text.
-fn block(path: &str, table: &Field) -> String {
+fn block(path: &str, table: &EntryField) -> String {
     let mut lines = format!("[{path}]\n");
-    let Field::Map(members) = table else { return lines };
+    let EntryField::Map(members) = table else { return lines };
     for (name, field) in members {
         lines.push_str(&match field {
-            Field::Text(_) | Field::List(_) => format!("{name} = {}\n", value(field)),
+            EntryField::Text(_) | EntryField::List(_) => format!("{name} = {}\n", value(field)),
             // Comes last, so that its header does not absorb the other members.
-            Field::Map(_) => format!("\n{}", block(&format!("{path}.{name}"), field)),
+            EntryField::Map(_) => format!("\n{}", block(&format!("{path}.{name}"), field)),
         });
     }
     lines

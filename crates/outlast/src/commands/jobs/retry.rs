@@ -6,19 +6,19 @@ use outlast_server::{RetrySettings, retry_job, retry_key, retry_of};
 
 use super::find;
 use crate::cli::RetryArgs;
-use crate::commands::engine::Session;
+use crate::commands::engine::CommandSession;
 use crate::commands::job_view::outcome::why;
 use crate::commands::left_worker::{self, short_id};
 use crate::commands::start::{explain_refusal, print};
 use crate::config::Config;
 use crate::error::{CommandError, CommandResult, DONE};
-use crate::ui::{self, Mark};
+use crate::ui::{self, LineMark};
 use crate::wire::{research_providers, workflow_providers};
 
 /// The maximum number of jobs with the same question that are searched for retries.
 const LOOKED_AT: u32 = 20;
 
-pub(super) async fn run(session: &Session<'_>, args: RetryArgs) -> CommandResult {
+pub(super) async fn run(session: &CommandSession<'_>, args: RetryArgs) -> CommandResult {
     let engine = &session.engine;
     let job = find::job(session, &args.id).await?;
     let hint = match job.state.kind() {
@@ -56,10 +56,10 @@ pub(super) async fn run(session: &Session<'_>, args: RetryArgs) -> CommandResult
         return DONE;
     }
     print(engine, &started.job, args.json);
-    ui::mark(Mark::Again, &format!("retry of {}", job.id));
+    ui::mark(LineMark::Again, &format!("retry of {}", job.id));
     if started.job.new.sends_library_text() {
         let provider = started.job.new.profile.provider();
-        ui::mark(Mark::Step, &format!("text from local documents is sent to {provider} again"));
+        ui::mark(LineMark::Step, &format!("text from local documents is sent to {provider} again"));
     }
     if let Some(run) = run {
         let (id, provider) = (&run.id, &run.provider);
@@ -82,7 +82,10 @@ fn tell_of_the_first(engine: &Engine, job: &Job, retry: &Job, as_json: bool) {
 }
 
 /// Returns the jobs that repeat this one, newest first.
-pub(super) async fn retries_of(session: &Session<'_>, job: &Job) -> CommandResult<Vec<JobId>> {
+pub(super) async fn retries_of(
+    session: &CommandSession<'_>,
+    job: &Job,
+) -> CommandResult<Vec<JobId>> {
     if !matches!(job.state.kind(), StateKind::Failed | StateKind::Cancelled) {
         return Ok(Vec::new());
     }
@@ -126,7 +129,7 @@ fn again(job: &Job, config: &Config) -> NewJob {
 }
 
 /// Makes sure that a worker continues the job, if this configuration has a suitable one.
-async fn go_on(session: &Session<'_>, job: &Job) -> CommandResult<()> {
+async fn go_on(session: &CommandSession<'_>, job: &Job) -> CommandResult<()> {
     let config = session.config;
     let providers = research_providers(config).unwrap_or_default();
     let fits = providers.iter().any(|(profile, _)| *profile == job.new.profile)

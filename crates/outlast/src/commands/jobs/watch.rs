@@ -8,19 +8,19 @@ use outlast_engine::{Engine, Reading};
 
 use super::find;
 use crate::cli::{WaitArgs, WatchArgs};
-use crate::commands::engine::Session;
+use crate::commands::engine::CommandSession;
 use crate::commands::follow::{CarriedBy, describe_standing, follow};
 use crate::commands::job_view::{json, outcome};
 use crate::commands::left_worker::short_id;
 use crate::commands::signals::{INTERRUPTED, stop_on_signals};
 use crate::error::{CommandResult, DONE, TIMED_OUT};
-use crate::ui::{self, Bars, Mark};
+use crate::ui::{self, Bars, LineMark};
 
 /// The number of unfinished jobs that are watched if none is named.
 const MAX_WATCHED: u32 = 20;
 
-pub(super) async fn run(session: &Session<'_>, args: WatchArgs) -> CommandResult {
-    let Session { engine, stop, .. } = session;
+pub(super) async fn run(session: &CommandSession<'_>, args: WatchArgs) -> CommandResult {
+    let CommandSession { engine, stop, .. } = session;
     let jobs = find_named(session, &args.ids).await?;
     if jobs.is_empty() {
         ui::remark("No unfinished jobs.");
@@ -29,7 +29,7 @@ pub(super) async fn run(session: &Session<'_>, args: WatchArgs) -> CommandResult
     outlast_engine::spawn(stop_on_signals(stop.clone())?);
     let jobs = follow_jobs(engine, jobs).await?;
     if jobs.iter().any(|job| !job.state.kind().is_terminal()) {
-        ui::mark(Mark::Step, &format!("left; {}", what_goes_on(session, &jobs).await?));
+        ui::mark(LineMark::Step, &format!("left; {}", what_goes_on(session, &jobs).await?));
         return Ok(ExitCode::from(INTERRUPTED));
     }
     let code = outcome::print(&jobs, engine, args.json);
@@ -40,8 +40,8 @@ pub(super) async fn run(session: &Session<'_>, args: WatchArgs) -> CommandResult
 }
 
 /// `outlast jobs wait`: for scripts and for agents in the background. Prints a line for each job when it ends.
-pub(super) async fn wait(session: &Session<'_>, args: WaitArgs) -> CommandResult {
-    let Session { engine, stop, .. } = session;
+pub(super) async fn wait(session: &CommandSession<'_>, args: WaitArgs) -> CommandResult {
+    let CommandSession { engine, stop, .. } = session;
     let mut jobs = find_named(session, &args.ids).await?;
     outlast_engine::spawn(stop_on_signals(stop.clone())?);
     let followed = jobs.clone();
@@ -79,7 +79,10 @@ pub(super) async fn wait(session: &Session<'_>, args: WaitArgs) -> CommandResult
 }
 
 /// Returns the jobs with these ids, each once; all unfinished ones if none is given.
-pub(super) async fn find_named(session: &Session<'_>, ids: &[String]) -> CommandResult<Vec<Job>> {
+pub(super) async fn find_named(
+    session: &CommandSession<'_>,
+    ids: &[String],
+) -> CommandResult<Vec<Job>> {
     let (engine, scope) = (&session.engine, session.own());
     let mut jobs: Vec<Job> = Vec::new();
     if ids.is_empty() {
@@ -99,7 +102,10 @@ pub(super) async fn find_named(session: &Session<'_>, ids: &[String]) -> Command
 }
 
 /// Returns what will happen to the unfinished jobs among these when this command exits (P4).
-pub(super) async fn what_goes_on(session: &Session<'_>, jobs: &[Job]) -> CommandResult<String> {
+pub(super) async fn what_goes_on(
+    session: &CommandSession<'_>,
+    jobs: &[Job],
+) -> CommandResult<String> {
     // A job whose worker has died waits for another one, whatever its row says.
     session.engine.find_dead_workers().await;
     let (mut unfinished, mut waiting) = (0, Vec::new());

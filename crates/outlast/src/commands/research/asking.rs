@@ -6,16 +6,19 @@ use outlast_core::{
 use outlast_server::{how_to_configure, research_instructions};
 
 use crate::cli::ResearchArgs;
-use crate::commands::engine::Session;
+use crate::commands::engine::CommandSession;
 use crate::commands::find::{self, FoundConversation};
 use crate::config::Config;
 use crate::error::{CommandResult, refuse};
-use crate::ui::{self, Mark};
-use crate::wire::{Profiled, library_provider, no_provider, research_providers};
+use crate::ui::{self, LineMark};
+use crate::wire::{ProviderWithProfile, library_provider, no_provider, research_providers};
 
 /// Returns the providers that may be asked, in order. The folders of `--library` replace the configured ones and come
 /// first.
-pub(super) fn providers(config: &Config, args: &ResearchArgs) -> CommandResult<Vec<Profiled>> {
+pub(super) fn providers(
+    config: &Config,
+    args: &ResearchArgs,
+) -> CommandResult<Vec<ProviderWithProfile>> {
     if args.library.is_empty() {
         let providers = research_providers(config)?;
         return match providers.is_empty() && args.follow_up.is_none() {
@@ -31,7 +34,7 @@ pub(super) fn providers(config: &Config, args: &ResearchArgs) -> CommandResult<V
 }
 
 /// The earlier turns, and the provider of their conversation.
-struct Earlier {
+struct EarlierTurns {
     id: ConversationId,
     provider: String,
     said: Vec<Message>,
@@ -40,7 +43,7 @@ struct Earlier {
 /// Returns the job for the question; the provider of the first profile is asked first. Reports if earlier turns go to
 /// another provider.
 pub(super) async fn new_job(
-    session: &Session<'_>,
+    session: &CommandSession<'_>,
     profiles: &[Profile],
     question: &str,
     args: &ResearchArgs,
@@ -51,7 +54,7 @@ pub(super) async fn new_job(
     };
     let profile = profile(profiles, args, earlier.as_ref())?;
     let (conversation, said, own) = match earlier {
-        Some(Earlier { id, provider, said }) => (id, said, Some(provider)),
+        Some(EarlierTurns { id, provider, said }) => (id, said, Some(provider)),
         None => {
             let id = uuid::Uuid::new_v4().simple().to_string();
             (ConversationId::new(id), Vec::new(), None)
@@ -84,14 +87,14 @@ pub(super) async fn new_job(
     let Some(own) = moved_from else { return Ok(job) };
     let job = job.with_moved_from(&own);
     if let Some(text) = job.move_text() {
-        ui::mark(Mark::Step, &text);
+        ui::mark(LineMark::Step, &text);
     }
     Ok(job)
 }
 
-async fn earlier(session: &Session<'_>, given: &str) -> CommandResult<Earlier> {
+async fn earlier(session: &CommandSession<'_>, given: &str) -> CommandResult<EarlierTurns> {
     Ok(match find::conversation(session, given).await? {
-        FoundConversation::Stored(earlier) => Earlier {
+        FoundConversation::Stored(earlier) => EarlierTurns {
             id: earlier.id.clone(),
             provider: earlier.provider().to_owned(),
             said: earlier.context(),
@@ -100,7 +103,7 @@ async fn earlier(session: &Session<'_>, given: &str) -> CommandResult<Earlier> {
             let file = earlier.conversation;
             let provider = file.provider().to_owned();
             let said = file.messages.into_iter().filter(|said| said.role != Role::System);
-            Earlier {
+            EarlierTurns {
                 id: ConversationId::new(file.conversation_id),
                 provider,
                 said: said.collect(),
@@ -113,7 +116,7 @@ async fn earlier(session: &Session<'_>, given: &str) -> CommandResult<Earlier> {
 fn profile(
     profiles: &[Profile],
     args: &ResearchArgs,
-    earlier: Option<&Earlier>,
+    earlier: Option<&EarlierTurns>,
 ) -> CommandResult<Profile> {
     let library = (!args.library.is_empty()).then_some(Profile::LIBRARY);
     let named = args.provider.as_deref().or(library);

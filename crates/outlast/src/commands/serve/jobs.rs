@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use outlast_core::Profile;
-use outlast_server::{DEEP_RESEARCH, Jobs, JobsMode, JobsOptions, Tools, Work, Workflow};
+use outlast_server::{DEEP_RESEARCH, Jobs, JobsMode, JobsOptions, Tools, WorkKind, Workflow};
 
 use crate::config::{self, Config};
 use crate::error::{CommandResult, refuse};
@@ -74,9 +74,9 @@ pub(super) fn check_names(sets: &[Tools], config: &Config) -> CommandResult<()> 
 
 fn workflow(workflow: &config::Workflow) -> Workflow {
     let (work, timeout) = match &workflow.work {
-        config::WorkflowAction::Command { timeout, .. } => (Work::Command, *timeout),
+        config::WorkflowAction::Command { timeout, .. } => (WorkKind::Command, *timeout),
         config::WorkflowAction::Tool(tool) => {
-            (Work::Tool { takes_message: tool.message_argument.is_some() }, tool.idle_timeout)
+            (WorkKind::Tool { takes_message: tool.message_argument.is_some() }, tool.idle_timeout)
         }
     };
     Workflow {
@@ -96,7 +96,7 @@ fn deep_research(profile: &Profile, config: &Config) -> Workflow {
         name: DEEP_RESEARCH.to_owned(),
         description: String::new(),
         profile: profile.clone(),
-        work: Work::Research,
+        work: WorkKind::Research,
         max_failures: config.perplexity.max_job_retries,
         timeout: config.perplexity.polling_timeout,
         input: None,

@@ -68,7 +68,7 @@ fn place<'a>(url: &'a StoreUrl, state_dir: Option<&'a Path>) -> CommandResult<St
 
 fn tell(copied: Copied, from: &StoreUrl, to: &StoreUrl) {
     let Copied { jobs, written, unfinished } = copied;
-    ui::mark(ui::Mark::Good, &format!("copied: {to}"));
+    ui::mark(ui::LineMark::Good, &format!("copied: {to}"));
     ui::remark(&format!(
         "  {jobs} in both stores, read from both and found equal; {written} written now"
     ));

@@ -46,7 +46,7 @@ pub(super) async fn run(config: &Config, args: &RestoreArgs) -> CommandResult {
     }
     if args.in_place && restored.jobs.is_empty() {
         ui::mark(
-            ui::Mark::Good,
+            ui::LineMark::Good,
             &format!("no job had to be changed; the store can be used: {store}"),
         );
         return DONE;
@@ -131,7 +131,7 @@ fn word(fate: RestoredOutcome) -> &'static str {
 }
 
 fn tell(store: &str, restored: &Restored) {
-    ui::mark(ui::Mark::Good, &format!("restored: {store}"));
+    ui::mark(ui::LineMark::Good, &format!("restored: {store}"));
     if let Some(kept) = &restored.kept {
         ui::remark(&format!("  the store that was there: {}", kept.display()));
     }

@@ -11,7 +11,7 @@ use crate::client_files::document::place;
 
 /// One entry before and after its install.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Replaced {
+pub(super) struct ReplacedEntry {
     /// The objects that contain the entry, and its name.
     pub(super) path: Vec<String>,
     pub(super) was: String,
@@ -20,12 +20,12 @@ pub(super) struct Replaced {
 
 /// The entries of one client's file that were replaced.
 #[derive(Debug)]
-pub(super) struct Record {
+pub(super) struct InstallRecord {
     path: PathBuf,
-    replaced: Vec<Replaced>,
+    replaced: Vec<ReplacedEntry>,
 }
 
-impl Record {
+impl InstallRecord {
     /// Reads the record next to this file. One that cannot be read counts as empty: entries are then restored by their
     /// meaning.
     pub(super) fn beside(file: &Path) -> Self {
@@ -35,20 +35,20 @@ impl Record {
     }
 
     /// Returns the record of the entry at this path, which has this text now.
-    pub(super) fn of(&self, path: &[String], is: &str) -> Option<&Replaced> {
+    pub(super) fn of(&self, path: &[String], is: &str) -> Option<&ReplacedEntry> {
         let at_path = self.replaced.iter().find(|replaced| replaced.path == path);
         at_path.or_else(|| self.replaced.iter().find(|replaced| replaced.is == is))
     }
 
     /// Records an entry, replacing an earlier record of it.
-    pub(super) fn keep(&mut self, replaced: Replaced) -> anyhow::Result<()> {
+    pub(super) fn keep(&mut self, replaced: ReplacedEntry) -> anyhow::Result<()> {
         self.replaced.retain(|known| known.path != replaced.path);
         self.replaced.push(replaced);
         self.write()
     }
 
     /// Forgets an entry.
-    pub(super) fn forget(&mut self, forgotten: &Replaced) -> anyhow::Result<()> {
+    pub(super) fn forget(&mut self, forgotten: &ReplacedEntry) -> anyhow::Result<()> {
         self.replaced.retain(|known| known != forgotten);
         self.write()
     }

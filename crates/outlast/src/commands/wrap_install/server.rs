@@ -8,7 +8,7 @@ use serde::Deserialize as _;
 use serde_json::{Map, Value};
 
 use crate::cli::{Cli, Client, Command};
-use crate::client_files::layout::Field;
+use crate::client_files::layout::EntryField;
 use crate::client_files::place::Change;
 
 /// The variable in which a wrapped entry keeps its address.
@@ -23,20 +23,20 @@ const ONLY_THE_CLIENT: [&str; 6] =
 
 /// The program or address of an entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Server {
+pub(super) enum ServerEntry {
     /// A program.
     Program { command: String, args: Vec<String> },
     /// An address.
-    Address(Address),
+    Address(ServerAddress),
     /// A server behind `outlast wrap`, which is this program.
-    Wrapped { program: String, behind: Box<Server> },
+    Wrapped { program: String, behind: Box<ServerEntry> },
     /// This program itself, which keeps its calls without help.
     Outlast,
 }
 
 /// An address and the headers for its requests.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Address {
+pub(super) struct ServerAddress {
     url: String,
     /// Names and values.
     headers: Vec<(String, String)>,
@@ -46,14 +46,14 @@ pub(super) struct Address {
     bearer_variable: Option<String>,
 }
 
-impl Server {
+impl ServerEntry {
     /// Reads an entry; the error names the part that is not understood.
     pub(super) fn read(entry: &Value) -> Result<Self, String> {
         let Some(entry) = entry.as_object() else { return Err("it is no object".to_owned()) };
         match entry.get("command") {
             Some(Value::String(command)) => Self::read_program(entry, command),
             Some(_) => Err("its `command` is no text".to_owned()),
-            None => Address::read(entry).map(Self::Address),
+            None => ServerAddress::read(entry).map(Self::Address),
         }
     }
 
@@ -73,14 +73,14 @@ impl Server {
 }
 
 /// Returns the server after these arguments of `outlast wrap`.
-fn behind_wrap(entry: &Map<String, Value>, args: &[String]) -> Result<Server, String> {
+fn behind_wrap(entry: &Map<String, Value>, args: &[String]) -> Result<ServerEntry, String> {
     let words = std::iter::once("outlast").chain(args.iter().map(String::as_str));
     let Ok(Cli { command: Command::Wrap(wrap), .. }) = Cli::try_parse_from(words) else {
         return Err("its `args` are none that `outlast wrap` takes".to_owned());
     };
     let mut program = wrap.program.iter().map(|word| word.to_string_lossy().into_owned());
     if let Some(command) = program.next() {
-        return Ok(Server::Program { command, args: program.collect() });
+        return Ok(ServerEntry::Program { command, args: program.collect() });
     }
     let variable = |name: &str| -> Option<String> {
         Some(entry.get("env")?.as_object()?.get(name)?.as_str()?.to_owned())
@@ -91,7 +91,7 @@ fn behind_wrap(entry: &Map<String, Value>, args: &[String]) -> Result<Server, St
         None => wrap.url.ok_or("its `args` have nothing behind the `--`, and no --url either")?,
     };
     let bearer_variable = wrap.bearer_env;
-    let mut address = Address { url, bearer_variable, ..Address::default() };
+    let mut address = ServerAddress { url, bearer_variable, ..ServerAddress::default() };
     for (name, value) in wrap.header.iter().filter_map(|header| header.split_once(':')) {
         address.headers.push((name.trim().to_owned(), value.trim().to_owned()));
     }
@@ -102,10 +102,10 @@ fn behind_wrap(entry: &Map<String, Value>, args: &[String]) -> Result<Server, St
             None => address.header_variables.push((header, name.to_owned())),
         }
     }
-    Ok(Server::Address(address))
+    Ok(ServerEntry::Address(address))
 }
 
-impl Address {
+impl ServerAddress {
     fn read(entry: &Map<String, Value>) -> Result<Self, String> {
         let url = ADDRESS_MEMBERS.iter().find_map(|name| entry.get(*name)).and_then(Value::as_str);
         let Some(url) = url else { return Err("it has neither a command nor a URL".to_owned()) };
@@ -139,22 +139,22 @@ pub(super) struct Wrapper<'a> {
 
 impl Wrapper<'_> {
     /// Returns the changes that put this program before the server of the entry.
-    pub(super) fn put_before(&self, server: &Server, entry: &Value) -> Vec<Change> {
+    pub(super) fn put_before(&self, server: &ServerEntry, entry: &Value) -> Vec<Change> {
         let mut args = self.args.to_vec();
         let mut changes = Vec::new();
         match server {
-            Server::Wrapped { .. } | Server::Outlast => {
-                return vec![Change::set("command", Field::Text(self.program.to_owned()))];
+            ServerEntry::Wrapped { .. } | ServerEntry::Outlast => {
+                return vec![Change::set("command", EntryField::Text(self.program.to_owned()))];
             }
-            Server::Program { command, args: theirs } => {
+            ServerEntry::Program { command, args: theirs } => {
                 args.extend(["--".to_owned(), command.clone()]);
                 args.extend(theirs.iter().cloned());
             }
-            Server::Address(address) => changes = self.address_away(address, entry, &mut args),
+            ServerEntry::Address(address) => changes = self.address_away(address, entry, &mut args),
         }
-        changes.push(Change::set("command", Field::Text(self.program.to_owned())));
-        changes.push(Change::set("args", Field::List(args)));
-        if let Server::Address(address) = server {
+        changes.push(Change::set("command", EntryField::Text(self.program.to_owned())));
+        changes.push(Change::set("args", EntryField::List(args)));
+        if let ServerEntry::Address(address) = server {
             changes.extend(variables(address, entry));
         }
         changes
@@ -163,7 +163,7 @@ impl Wrapper<'_> {
     /// Removes the members of an address and adds to `args` the options by which wrap finds them.
     fn address_away(
         &self,
-        address: &Address,
+        address: &ServerAddress,
         entry: &Value,
         args: &mut Vec<String>,
     ) -> Vec<Change> {
@@ -177,10 +177,10 @@ impl Wrapper<'_> {
             gone.filter(|name| !entry[**name].is_null()).map(|name| Change::remove(name)).collect();
         let typed = matches!(self.client, Client::ClaudeCode | Client::Vscode);
         if typed || !entry["type"].is_null() {
-            changes.push(Change::set("type", Field::Text("stdio".to_owned())));
+            changes.push(Change::set("type", EntryField::Text("stdio".to_owned())));
         }
         if self.client == Client::Zed {
-            changes.push(Change::set("source", Field::Text("custom".to_owned())));
+            changes.push(Change::set("source", EntryField::Text("custom".to_owned())));
         }
         args.extend(["--url-env".to_owned(), URL_VARIABLE.to_owned()]);
         for (at, (header, _)) in address.headers.iter().enumerate() {
@@ -201,7 +201,7 @@ fn header_variable(at: usize) -> String {
 }
 
 /// Returns the variables that the entry of an address needs.
-fn variables(address: &Address, entry: &Value) -> Vec<Change> {
+fn variables(address: &ServerAddress, entry: &Value) -> Vec<Change> {
     let mut changes = Vec::new();
     let passed = address.header_variables.iter().map(|(_, variable)| variable);
     let mut passed: Vec<String> = passed.chain(&address.bearer_variable).cloned().collect();
@@ -210,7 +210,7 @@ fn variables(address: &Address, entry: &Value) -> Vec<Change> {
         let named = entry["env_vars"].as_array().into_iter().flatten();
         let named = named.filter_map(Value::as_str).map(str::to_owned);
         passed = named.chain(passed).collect();
-        changes.push(Change::set("env_vars", Field::List(passed)));
+        changes.push(Change::set("env_vars", EntryField::List(passed)));
     }
     changes.push(Change::set_in("env", URL_VARIABLE, &address.url));
     for (at, (_, value)) in address.headers.iter().enumerate() {
@@ -223,28 +223,28 @@ fn variables(address: &Address, entry: &Value) -> Vec<Change> {
 /// install, if it is known.
 pub(super) fn unwrap_entry(
     client: Client,
-    behind: &Server,
+    behind: &ServerEntry,
     entry: &Value,
     was: Option<&Value>,
 ) -> Vec<Change> {
     match behind {
-        Server::Program { command, args } => {
-            let mut changes = vec![Change::set("command", Field::Text(command.clone()))];
+        ServerEntry::Program { command, args } => {
+            let mut changes = vec![Change::set("command", EntryField::Text(command.clone()))];
             let had_none = was.is_some_and(|was| was["args"].is_null());
             changes.push(match (args.is_empty(), had_none) {
                 (true, true) => Change::remove("args"),
-                _ => Change::set("args", Field::List(args.clone())),
+                _ => Change::set("args", EntryField::List(args.clone())),
             });
             changes
         }
-        Server::Address(address) => address_back(client, address, entry, was),
-        Server::Wrapped { .. } | Server::Outlast => Vec::new(),
+        ServerEntry::Address(address) => address_back(client, address, entry, was),
+        ServerEntry::Wrapped { .. } | ServerEntry::Outlast => Vec::new(),
     }
 }
 
 fn address_back(
     client: Client,
-    address: &Address,
+    address: &ServerAddress,
     entry: &Value,
     was: Option<&Value>,
 ) -> Vec<Change> {
@@ -259,13 +259,13 @@ fn address_back(
     let typed = matches!(client, Client::ClaudeCode | Client::Vscode).then_some("http");
     let kind = if was.is_some() { before("type").as_str() } else { typed };
     changes.push(match kind {
-        Some(kind) => Change::set("type", Field::Text(kind.to_owned())),
+        Some(kind) => Change::set("type", EntryField::Text(kind.to_owned())),
         None => Change::remove("type"),
     });
     if was.is_some() && before("source").is_null() {
         changes.push(Change::remove("source"));
     }
-    changes.push(Change::set(url, Field::Text(address.url.clone())));
+    changes.push(Change::set(url, EntryField::Text(address.url.clone())));
     let headers = if client == Client::Codex { "http_headers" } else { "headers" };
     for (name, value) in &address.headers {
         changes.push(Change::set_in(headers, name, value));
@@ -274,7 +274,7 @@ fn address_back(
         changes.push(Change::set_in("env_http_headers", name, variable));
     }
     if let Some(variable) = &address.bearer_variable {
-        changes.push(Change::set("bearer_token_env_var", Field::Text(variable.clone())));
+        changes.push(Change::set("bearer_token_env_var", EntryField::Text(variable.clone())));
     }
     let is_ours = |name: &str| name == URL_VARIABLE || name.starts_with(HEADER_VARIABLE);
     let variables = entry["env"].as_object().into_iter().flat_map(Map::keys);

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::server::{Server, Wrapper, unwrap_entry};
+use super::server::{ServerEntry, Wrapper, unwrap_entry};
 use crate::cli::Client;
 use crate::client_files::place::{Place, servers};
 
@@ -15,7 +15,7 @@ fn installed(client: Client, text: &str, name: &str) -> String {
     let (place, entry) = found(client, text, name);
     let args = ["wrap", "--name", name].map(str::to_owned);
     let wrapper = Wrapper { client, program: "/opt/outlast", args: &args };
-    place.change(text, &wrapper.put_before(&Server::read(&entry).unwrap(), &entry)).unwrap()
+    place.change(text, &wrapper.put_before(&ServerEntry::read(&entry).unwrap(), &entry)).unwrap()
 }
 
 /// Returns the text with the entry's old bytes in place of the new ones.
@@ -29,7 +29,7 @@ fn restored(client: Client, before: &str, after: &str, name: &str) -> String {
 /// Returns the text after an uninstall that has no record of the install.
 fn taken_out(client: Client, after: &str, name: &str) -> String {
     let (place, entry) = found(client, after, name);
-    let Server::Wrapped { behind, .. } = Server::read(&entry).unwrap() else {
+    let ServerEntry::Wrapped { behind, .. } = ServerEntry::read(&entry).unwrap() else {
         panic!("not wrapped: {after}");
     };
     place.change(after, &unwrap_entry(client, &behind, &entry, None)).unwrap()
@@ -93,7 +93,7 @@ fn toml_entries_of_every_kind_go_behind_wrap_and_come_back() {
                     let after = installed(Client::Codex, &before, "x");
                     let (_, wrapped) = found(Client::Codex, &after, "x");
                     assert!(
-                        matches!(Server::read(&wrapped), Ok(Server::Wrapped { .. })),
+                        matches!(ServerEntry::read(&wrapped), Ok(ServerEntry::Wrapped { .. })),
                         "{after}"
                     );
                     assert!(!wrapped["args"].to_string().contains("secret"), "{after}");
@@ -150,9 +150,9 @@ fn what_cannot_go_behind_wrap_is_said() {
         (json!({"command": "/o/outlast", "args": ["wrap", "--url-env", "U"]}), "no U"),
     ];
     for (entry, why) in cases {
-        let said = Server::read(&entry).unwrap_err();
+        let said = ServerEntry::read(&entry).unwrap_err();
         assert!(said.contains(why), "{entry}: {said}");
     }
     let ours = json!({"command": "/o/outlast", "args": ["serve"]});
-    assert_eq!(Server::read(&ours), Ok(Server::Outlast));
+    assert_eq!(ServerEntry::read(&ours), Ok(ServerEntry::Outlast));
 }

@@ -3,28 +3,28 @@
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
-use crate::vendor::lenient::{Items, Known, long_text, word};
+use crate::vendor::lenient::{Items, Lenient, long_text, word};
 
 /// One event.
 #[derive(Debug, Default, Deserialize)]
 pub(in crate::anthropic) struct Event {
     #[serde(default, rename = "type", deserialize_with = "word")]
     pub(in crate::anthropic) kind: String,
-    pub(in crate::anthropic) id: Known<String>,
+    pub(in crate::anthropic) id: Lenient<String>,
     /// The id of the tool use that this is the result of.
-    pub(in crate::anthropic) tool_use_id: Known<String>,
-    content: Items<Block>,
-    name: Known<String>,
-    input: Known<ToolInput>,
-    stop_reason: Known<StopReason>,
-    stop_details: Known<StopDetails>,
-    error: Known<SessionError>,
-    delta: Known<Delta>,
+    pub(in crate::anthropic) tool_use_id: Lenient<String>,
+    content: Items<MessageBlock>,
+    name: Lenient<String>,
+    input: Lenient<ToolInput>,
+    stop_reason: Lenient<StopReason>,
+    stop_details: Lenient<StopDetails>,
+    error: Lenient<SessionError>,
+    delta: Lenient<Delta>,
 }
 
 /// A piece of a message, or of what a tool brought.
 #[derive(Debug, Default, Deserialize)]
-pub(in crate::anthropic) struct Block {
+pub(in crate::anthropic) struct MessageBlock {
     #[serde(default, rename = "type", deserialize_with = "word")]
     kind: String,
     #[serde(default, deserialize_with = "long_text")]
@@ -32,24 +32,24 @@ pub(in crate::anthropic) struct Block {
     /// The address of a page.
     #[serde(default, deserialize_with = "address")]
     pub(in crate::anthropic) source: Option<String>,
-    pub(in crate::anthropic) title: Known<String>,
+    pub(in crate::anthropic) title: Lenient<String>,
 }
 
 #[derive(Debug, Default, Deserialize)]
 struct ToolInput {
-    query: Known<String>,
-    url: Known<String>,
+    query: Lenient<String>,
+    url: Lenient<String>,
 }
 
 #[derive(Debug, Default, Deserialize)]
 struct StopReason {
     #[serde(rename = "type")]
-    kind: Known<String>,
+    kind: Lenient<String>,
 }
 
 #[derive(Debug, Default, Deserialize)]
 struct StopDetails {
-    explanation: Known<String>,
+    explanation: Lenient<String>,
 }
 
 /// An error in a session.
@@ -57,8 +57,8 @@ struct StopDetails {
 pub(in crate::anthropic) struct SessionError {
     #[serde(default, rename = "type", deserialize_with = "word")]
     pub(in crate::anthropic) kind: String,
-    message: Known<String>,
-    retry_status: Known<StopReason>,
+    message: Lenient<String>,
+    retry_status: Lenient<StopReason>,
 }
 
 impl SessionError {
@@ -70,11 +70,11 @@ impl SessionError {
 
 #[derive(Debug, Default, Deserialize)]
 struct Delta {
-    content: Known<Block>,
+    content: Lenient<MessageBlock>,
 }
 
 impl Event {
-    pub(in crate::anthropic) fn blocks(&self) -> impl Iterator<Item = &Block> {
+    pub(in crate::anthropic) fn blocks(&self) -> impl Iterator<Item = &MessageBlock> {
         self.content.iter().flatten()
     }
 
@@ -118,7 +118,7 @@ impl Event {
     }
 }
 
-impl Block {
+impl MessageBlock {
     /// Returns true if it is a page that was found or read.
     pub(in crate::anthropic) fn is_page(&self) -> bool {
         matches!(self.kind.as_str(), "search_result" | "document")
@@ -134,7 +134,7 @@ pub(in crate::anthropic) fn explanation(events: &[Event]) -> Option<String> {
 fn address<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
     #[derive(Default, Deserialize)]
     struct Document {
-        url: Known<String>,
+        url: Lenient<String>,
     }
     let field = <&RawValue>::deserialize(deserializer)?.get();
     Ok(match field.starts_with('"') {

@@ -6,33 +6,33 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::request::KEY_FIELD;
-use crate::vendor::lenient::Known;
+use crate::vendor::lenient::Lenient;
 
 /// No session has a longer name.
 const MAX_ID: usize = 200;
 
 /// A session.
 #[derive(Debug, Default, Deserialize)]
-pub(in crate::anthropic) struct Session {
-    id: Known<String>,
-    status: Known<String>,
-    archived_at: Known<String>,
-    metadata: Known<HashMap<String, Value>>,
-    agent: Known<Agent>,
-    pub(in crate::anthropic) usage: Known<SessionUsage>,
+pub(in crate::anthropic) struct AgentSession {
+    id: Lenient<String>,
+    status: Lenient<String>,
+    archived_at: Lenient<String>,
+    metadata: Lenient<HashMap<String, Value>>,
+    agent: Lenient<Agent>,
+    pub(in crate::anthropic) usage: Lenient<SessionUsage>,
 }
 
 #[derive(Debug, Default, Deserialize)]
 struct Agent {
-    model: Known<Model>,
+    model: Lenient<SessionModel>,
 }
 
 #[derive(Debug, Default, Deserialize)]
-struct Model {
-    id: Known<String>,
+struct SessionModel {
+    id: Lenient<String>,
 }
 
-impl Session {
+impl AgentSession {
     /// Its id, if that can be one.
     pub(in crate::anthropic) fn into_id(self) -> Option<String> {
         self.id.0.filter(|id| (1..=MAX_ID).contains(&id.trim().len()))
@@ -63,30 +63,30 @@ impl Session {
 /// The total usage of a session.
 #[derive(Debug, Default, Deserialize)]
 pub(in crate::anthropic) struct SessionUsage {
-    input_tokens: Known<u64>,
-    pub(in crate::anthropic) cache_read_input_tokens: Known<u64>,
-    cache_creation: Known<CacheCreation>,
-    pub(in crate::anthropic) output_tokens: Known<u64>,
-    server_tool_use: Known<ServerTools>,
-    pub(in crate::anthropic) list_cost: Known<Amount>,
+    input_tokens: Lenient<u64>,
+    pub(in crate::anthropic) cache_read_input_tokens: Lenient<u64>,
+    cache_creation: Lenient<CacheCreation>,
+    pub(in crate::anthropic) output_tokens: Lenient<u64>,
+    server_tool_use: Lenient<ServerTools>,
+    pub(in crate::anthropic) list_cost: Lenient<Amount>,
 }
 
 #[derive(Debug, Default, Deserialize)]
 struct CacheCreation {
-    ephemeral_1h_input_tokens: Known<u64>,
-    ephemeral_5m_input_tokens: Known<u64>,
+    ephemeral_1h_input_tokens: Lenient<u64>,
+    ephemeral_5m_input_tokens: Lenient<u64>,
 }
 
 #[derive(Debug, Default, Deserialize)]
 struct ServerTools {
-    web_search_requests: Known<u64>,
+    web_search_requests: Lenient<u64>,
 }
 
 /// An amount of money.
 #[derive(Debug, Default, Deserialize)]
 pub(in crate::anthropic) struct Amount {
-    amount: Known<String>,
-    currency: Known<String>,
+    amount: Lenient<String>,
+    currency: Lenient<String>,
 }
 
 impl Amount {
@@ -101,7 +101,7 @@ impl SessionUsage {
     /// Tokens read, from a cache or not. The vendor counts the three apart.
     pub(in crate::anthropic) fn input(&self) -> u64 {
         let made = self.cache_creation.as_ref().map_or(0, |made| {
-            let of = |tokens: &Known<u64>| tokens.unwrap_or(0);
+            let of = |tokens: &Lenient<u64>| tokens.unwrap_or(0);
             of(&made.ephemeral_1h_input_tokens).saturating_add(of(&made.ephemeral_5m_input_tokens))
         });
         let read = self.cache_read_input_tokens.unwrap_or(0);

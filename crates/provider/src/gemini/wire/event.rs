@@ -3,7 +3,7 @@
 use serde::Deserialize;
 
 use super::{Arguments, Step, TextPart, ToolResult, status};
-use crate::vendor::lenient::{Items, Known, object, word};
+use crate::vendor::lenient::{Items, Lenient, object, word};
 
 /// One event of a stream.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -11,12 +11,12 @@ pub(in crate::gemini) struct Event {
     #[serde(default, deserialize_with = "word")]
     event_type: String,
     /// A token with which a stream can be reopened after this event.
-    pub(in crate::gemini) event_id: Known<String>,
+    pub(in crate::gemini) event_id: Lenient<String>,
     /// The number of the step it speaks of.
-    pub(in crate::gemini) index: Known<u64>,
-    status: Known<String>,
-    step: Known<Step>,
-    delta: Known<Delta>,
+    pub(in crate::gemini) index: Lenient<u64>,
+    status: Lenient<String>,
+    step: Lenient<Step>,
+    delta: Lenient<Delta>,
 }
 
 /// The meaning of an event, as far as it concerns us.
@@ -43,9 +43,9 @@ pub(in crate::gemini) enum EventKind {
 struct Delta {
     #[serde(default, rename = "type", deserialize_with = "word")]
     kind: String,
-    text: Known<String>,
-    content: Known<TextPart>,
-    arguments: Known<Arguments>,
+    text: Lenient<String>,
+    content: Lenient<TextPart>,
+    arguments: Lenient<Arguments>,
     result: Items<ToolResult>,
 }
 

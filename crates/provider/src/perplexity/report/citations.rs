@@ -5,14 +5,14 @@ use std::collections::{HashMap, HashSet};
 
 use outlast_core::Source;
 
-use crate::responses::wire::Page;
+use crate::responses::wire::OpenedPage;
 use crate::vendor::citations::{Marker, links_to, rewrite_markers};
 
 /// The text with our markers, and its sources by number.
 pub(super) fn number_citations<'a>(
     text: String,
-    found: impl Iterator<Item = &'a Page>,
-    read: impl Iterator<Item = &'a Page>,
+    found: impl Iterator<Item = &'a OpenedPage>,
+    read: impl Iterator<Item = &'a OpenedPage>,
 ) -> (String, Vec<Source>) {
     let mut numbers = Numbers::of(found.filter(|page| page.has_address()).collect());
     let text = rewrite_markers(text, |marker| numbers.resolve(marker));
@@ -36,7 +36,7 @@ struct Numbers {
 
 impl Numbers {
     /// By the provider's numbers if each names one page, otherwise by position.
-    fn of(found: Vec<&Page>) -> Self {
+    fn of(found: Vec<&OpenedPage>) -> Self {
         let mut urls = HashMap::new();
         let clear = found.iter().copied().all(|page| {
             let Some(id) = page.id.filter(|id| *id > 0) else { return false };
@@ -51,7 +51,7 @@ impl Numbers {
         numbers
     }
 
-    fn add(&mut self, number: u32, page: &Page) {
+    fn add(&mut self, number: u32, page: &OpenedPage) {
         let Some(url) = &*page.url else { return };
         if let Some(first) = self.by_url.get(url) {
             if self.clear && *first != number {
@@ -85,7 +85,7 @@ impl Numbers {
     }
 
     /// Pages the text names though no search found them: by their number, or by a link.
-    fn add_cited<'a>(&mut self, text: &str, read: impl Iterator<Item = &'a Page>) {
+    fn add_cited<'a>(&mut self, text: &str, read: impl Iterator<Item = &'a OpenedPage>) {
         for page in read {
             let Some(url) = page.url.as_deref().filter(|_| page.has_address()) else { continue };
             if self.by_url.contains_key(url) {
@@ -108,16 +108,16 @@ impl Numbers {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::vendor::lenient::Known;
+    use crate::vendor::lenient::Lenient;
 
-    fn page(id: Option<u32>, url: &str) -> Page {
-        Page { id: Known(id), url: Known(Some(url.to_owned())), ..Page::default() }
+    fn page(id: Option<u32>, url: &str) -> OpenedPage {
+        OpenedPage { id: Lenient(id), url: Lenient(Some(url.to_owned())), ..OpenedPage::default() }
     }
 
     type Pages = &'static [(u32, &'static str)];
 
     /// Number 0 means no number.
-    fn pages(pages: Pages) -> Vec<Page> {
+    fn pages(pages: Pages) -> Vec<OpenedPage> {
         pages.iter().map(|(id, url)| page((*id > 0).then_some(*id), url)).collect()
     }
 

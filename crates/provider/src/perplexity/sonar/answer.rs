@@ -14,9 +14,10 @@ use super::wire::Completion;
 use super::{errors, remote, report};
 use crate::http::MAX_BODY;
 use crate::responses::wire::is_name;
-use crate::vendor::lenient::{Items, Known};
+use crate::vendor::lenient::{Items, Lenient};
 use crate::vendor::{
-    Delivered, EventStream, Milestones, Service, Submit, is_event_stream, object, stream_before_id,
+    DeliveredRun, EventStream, Milestones, Service, Submit, is_event_stream, object,
+    stream_before_id,
 };
 
 /// The longest time a stream may stay open after the answer has ended, to bring its usage or close.
@@ -43,7 +44,7 @@ pub(super) async fn begin(
     let Some(output) = report::output(completion) else {
         return Err(BeginError::Unknown(errors::no_answer(api, &raw)));
     };
-    Ok(Box::new(Delivered::new(remote(api, id), output, raw)))
+    Ok(Box::new(DeliveredRun::new(remote(api, id), output, raw)))
 }
 
 fn name(completion: &Completion, key: &str) -> String {
@@ -51,7 +52,7 @@ fn name(completion: &Completion, key: &str) -> String {
 }
 
 /// The chunk in an event. Keep-alives are no objects; an object that cannot be read is a part of the answer lost.
-fn read(joined: &mut Joined, data: &str) -> Option<Completion> {
+fn read(joined: &mut JoinedAnswer, data: &str) -> Option<Completion> {
     let chunk = object::<Completion>(data.as_bytes());
     if chunk.is_none() && data.trim_start().starts_with('{') {
         joined.add_unreadable();
@@ -64,7 +65,7 @@ struct AnswerRun {
     api: Service,
     remote: RemoteRun,
     events: EventStream,
-    joined: Joined,
+    joined: JoinedAnswer,
     milestones: Milestones,
     /// Set once the answer has ended. Kept here, not in a future, so that a dropped `next` loses no time.
     close_by: Option<Instant>,
@@ -78,7 +79,7 @@ impl AnswerRun {
         key: &str,
     ) -> Result<Self, BeginError> {
         let mut events = EventStream::new(response);
-        let mut joined = Joined::default();
+        let mut joined = JoinedAnswer::default();
         loop {
             let data = events.data().await.map_err(stream_before_id)?;
             let Some(chunk) = read(&mut joined, &data) else { continue };
@@ -158,7 +159,7 @@ impl Run for AnswerRun {
 
 /// An answer as far as it has arrived.
 #[derive(Debug, Default)]
-pub(super) struct Joined {
+pub(super) struct JoinedAnswer {
     said: String,
     words: usize,
     /// Everything but the text.
@@ -174,7 +175,7 @@ pub(super) struct Joined {
 #[error("the answer is longer than {MAX_BODY} bytes")]
 pub(super) struct TooLong;
 
-impl Joined {
+impl JoinedAnswer {
     /// Adds a chunk; `data` is its original text.
     pub(super) fn add(&mut self, chunk: Completion, data: &str) -> Result<(), TooLong> {
         let delta = chunk.delta().unwrap_or_default();
@@ -188,11 +189,11 @@ impl Joined {
         }
         let before = std::mem::take(&mut self.rest);
         self.rest = Completion {
-            id: Known(chunk.id.0.or(before.id.0)),
-            model: Known(chunk.model.0.or(before.model.0)),
+            id: Lenient(chunk.id.0.or(before.id.0)),
+            model: Lenient(chunk.model.0.or(before.model.0)),
             citations: chunk.citations.or(before.citations),
             search_results: chunk.search_results.or(before.search_results),
-            usage: Known(chunk.usage.0.or(before.usage.0)),
+            usage: Lenient(chunk.usage.0.or(before.usage.0)),
             related_questions: Items(chunk.related_questions.0.or(before.related_questions.0)),
             // A chunk after the end has usage and no choices.
             choices: Items(chunk.choices.0.filter(|said| !said.is_empty()).or(before.choices.0)),

@@ -2,7 +2,7 @@
 
 use outlast_core::{Body, Output};
 
-use super::answer::Joined;
+use super::answer::JoinedAnswer;
 use super::report;
 use super::wire::{Completion, Job};
 use crate::vendor::object;
@@ -11,7 +11,7 @@ use crate::vendor::object;
 pub(in crate::perplexity) fn fuzz(bytes: &[u8]) -> Result<Vec<Output>, String> {
     let job = object::<Job>(bytes).and_then(|job| job.response.0).and_then(report::output);
     let answer = object::<Completion>(bytes).and_then(report::output);
-    let mut joined = Joined::default();
+    let mut joined = JoinedAnswer::default();
     let mut deltas = String::new();
     for line in String::from_utf8_lossy(bytes).lines() {
         match object::<Completion>(line.as_bytes()) {

@@ -4,7 +4,7 @@ use outlast_core::{Body, Cost, NanoUsd, Output, Source, Usage, split_thinking};
 
 use super::wire::{self, Citation, Completion};
 use crate::prices::{Extras, Prices};
-use crate::responses::wire::Page;
+use crate::responses::wire::OpenedPage;
 
 /// The output of a whole completion; `None` if it has no text.
 pub(super) fn output(completion: Completion) -> Option<Box<Output>> {
@@ -51,14 +51,14 @@ fn sources(completion: &Completion) -> Vec<Source> {
         .filter_map(|((number, citation), place): ((u32, &Citation), usize)| {
             let url = citation.url.as_deref()?;
             // Usually at the same place; searched for if the two lists differ.
-            let same = |result: &&Page| result.url.as_deref() == Some(url);
+            let same = |result: &&OpenedPage| result.url.as_deref() == Some(url);
             let result = results.get(place).filter(same).or_else(|| results.iter().find(same));
             source(number, url, result)
         })
         .collect()
 }
 
-fn source(number: u32, url: &str, result: Option<&Page>) -> Option<Source> {
+fn source(number: u32, url: &str, result: Option<&OpenedPage>) -> Option<Source> {
     if url.is_empty() {
         return None;
     }

@@ -114,7 +114,7 @@ mod tests {
     use tokio::time::Instant;
 
     use super::*;
-    use crate::vendor::{Waits, unreadable};
+    use crate::vendor::{PollIntervals, unreadable};
 
     fn waits(mut run: FollowedRun<ResearchRun>) -> Vec<u64> {
         let mut waits = Vec::new();
@@ -133,7 +133,7 @@ mod tests {
     /// A5: the series of waits, kept through every kind of passing error.
     #[tokio::test(start_paused = true)]
     async fn a5_checks_come_1_s_after_the_submit_and_then_in_growing_intervals() {
-        let api = Service::nowhere_after(Waits::sonar());
+        let api = Service::nowhere_after(PollIntervals::sonar());
         let remote = remote(&api, "u".to_owned());
         let run = ResearchRun::follow_begun(api.clone(), remote.clone());
         assert_eq!(waits(run), [1, 8, 8, 12, 18, 27, 40, 40, 40, 40]);

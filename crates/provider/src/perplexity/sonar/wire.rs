@@ -5,17 +5,17 @@ use outlast_core::ContextSize;
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
-use crate::responses::wire::{Page, UsageCost, is_name};
-use crate::vendor::billed::Billed;
-use crate::vendor::lenient::{Items, Known, deserialize_known_places, object};
+use crate::responses::wire::{OpenedPage, UsageCost, is_name};
+use crate::vendor::billed::BilledUsage;
+use crate::vendor::lenient::{Items, Lenient, deserialize_known_places, object};
 
 /// Deep research as the provider shows it.
 #[derive(Debug, Default, Deserialize)]
 pub(super) struct Job {
-    id: Known<String>,
-    status: Known<String>,
-    pub(super) error_message: Known<String>,
-    pub(super) response: Known<Completion>,
+    id: Lenient<String>,
+    status: Lenient<String>,
+    pub(super) error_message: Lenient<String>,
+    pub(super) response: Lenient<Completion>,
 }
 
 /// The state of research. An unknown state counts as running, and is checked again.
@@ -49,15 +49,15 @@ impl Job {
 /// A chat completion, or a chunk of one.
 #[derive(Clone, Debug, Default, Deserialize)]
 pub(super) struct Completion {
-    pub(super) id: Known<String>,
-    pub(super) model: Known<String>,
+    pub(super) id: Lenient<String>,
+    pub(super) model: Lenient<String>,
     pub(super) choices: Items<Choice>,
     /// The place of each is its number.
     #[serde(default, deserialize_with = "deserialize_known_places")]
     pub(super) citations: Option<Vec<Citation>>,
     #[serde(default, deserialize_with = "deserialize_known_places")]
-    pub(super) search_results: Option<Vec<Page>>,
-    pub(super) usage: Known<Billed<Usage>>,
+    pub(super) search_results: Option<Vec<OpenedPage>>,
+    pub(super) usage: Lenient<BilledUsage<Usage>>,
     pub(super) related_questions: Items<String>,
     pub(super) error: Option<Box<RawValue>>,
 }
@@ -73,21 +73,21 @@ impl<'de> Deserialize<'de> for Citation {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = <&RawValue>::deserialize(deserializer)?.get();
         let url = serde_json::from_str(text).ok();
-        let url = url.or_else(|| object::<Page>(text.as_bytes())?.url.0);
+        let url = url.or_else(|| object::<OpenedPage>(text.as_bytes())?.url.0);
         Ok(Self { url })
     }
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
 pub(super) struct Choice {
-    finish_reason: Known<String>,
-    message: Known<Text>,
-    delta: Known<Text>,
+    finish_reason: Lenient<String>,
+    message: Lenient<Text>,
+    delta: Lenient<Text>,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
 struct Text {
-    content: Known<String>,
+    content: Lenient<String>,
 }
 
 impl Completion {
@@ -119,15 +119,15 @@ impl Completion {
 /// The usage of a completion.
 #[derive(Clone, Debug, Default, Deserialize)]
 pub(super) struct Usage {
-    pub(super) prompt_tokens: Known<u64>,
-    pub(super) completion_tokens: Known<u64>,
-    pub(super) total_tokens: Known<u64>,
-    pub(super) citation_tokens: Known<u64>,
-    pub(super) reasoning_tokens: Known<u64>,
-    pub(super) num_search_queries: Known<u64>,
+    pub(super) prompt_tokens: Lenient<u64>,
+    pub(super) completion_tokens: Lenient<u64>,
+    pub(super) total_tokens: Lenient<u64>,
+    pub(super) citation_tokens: Lenient<u64>,
+    pub(super) reasoning_tokens: Lenient<u64>,
+    pub(super) num_search_queries: Lenient<u64>,
     /// The share of the search results that the model read; a request is billed by it.
-    pub(super) search_context_size: Known<ContextSize>,
-    pub(super) cost: Known<UsageCost>,
+    pub(super) search_context_size: Lenient<ContextSize>,
+    pub(super) cost: Lenient<UsageCost>,
 }
 
 #[cfg(test)]

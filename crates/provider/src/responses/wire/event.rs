@@ -5,8 +5,8 @@ use std::borrow::Cow;
 use serde::Deserialize;
 
 use super::output::{Action, is_search_call};
-use super::{Page, Response};
-use crate::vendor::lenient::{Items, Known, object, word};
+use super::{OpenedPage, Response};
+use crate::vendor::lenient::{Items, Lenient, object, word};
 use crate::vendor::{RunError, Status};
 
 /// The kind of most events: a piece of the report.
@@ -17,14 +17,14 @@ pub(crate) const TEXT_DELTA: &str = "response.output_text.delta";
 pub(crate) struct Event {
     #[serde(default, rename = "type", deserialize_with = "word")]
     pub(crate) kind: String,
-    pub(crate) sequence_number: Known<u64>,
-    pub(crate) response: Known<Box<Response>>,
-    pub(crate) error: Known<RunError>,
+    pub(crate) sequence_number: Lenient<u64>,
+    pub(crate) response: Lenient<Box<Response>>,
+    pub(crate) error: Lenient<RunError>,
     queries: Items<String>,
-    results: Items<Page>,
-    contents: Items<Page>,
-    pub(crate) delta: Known<String>,
-    item: Known<Item>,
+    results: Items<OpenedPage>,
+    contents: Items<OpenedPage>,
+    pub(crate) delta: Lenient<String>,
+    item: Lenient<EventItem>,
     /// The event as it came, for events that end a run.
     #[serde(skip)]
     pub(crate) raw: Vec<u8>,
@@ -42,9 +42,9 @@ struct TextDelta<'a> {
 
 /// The item of an event; more of it comes with the end of the run.
 #[derive(Clone, Debug, Default, Deserialize)]
-struct Item {
-    r#type: Known<String>,
-    action: Known<Action>,
+struct EventItem {
+    r#type: Lenient<String>,
+    action: Lenient<Action>,
 }
 
 impl Event {
@@ -68,8 +68,8 @@ impl Event {
         let TextDelta { r#type, sequence_number, delta } = serde_json::from_str(data).ok()?;
         (r#type == TEXT_DELTA).then(|| Self {
             kind: r#type.into_owned(),
-            sequence_number: Known(Some(sequence_number)),
-            delta: Known(Some(delta)),
+            sequence_number: Lenient(Some(sequence_number)),
+            delta: Lenient(Some(delta)),
             ..Self::default()
         })
     }
@@ -109,7 +109,7 @@ impl Event {
         let item = self.item.as_ref().filter(|item| {
             self.kind == "response.output_item.done" && is_search_call(item.r#type.as_deref())
         });
-        let length = |list: &Option<Vec<Page>>| list.as_ref().map_or(0, Vec::len);
+        let length = |list: &Option<Vec<OpenedPage>>| list.as_ref().map_or(0, Vec::len);
         let (asked, read) = item.map_or((0, 0), |item| {
             let action = item.action.as_ref();
             let opened = action.and_then(Action::opened_page).map_or(0, |_| 1);

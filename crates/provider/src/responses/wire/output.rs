@@ -4,7 +4,7 @@
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
-use crate::vendor::lenient::{Items, Known, items, long_text};
+use crate::vendor::lenient::{Items, Lenient, items, long_text};
 
 /// However many items there are, all that was written: it is what was paid for.
 pub(super) fn output_items<'de, D: Deserializer<'de>>(
@@ -19,15 +19,15 @@ fn content_parts<'de, D: Deserializer<'de>>(list: D) -> Result<Option<Vec<Conten
 
 #[derive(Clone, Debug, Default, Deserialize)]
 pub(super) struct OutputItem {
-    r#type: Known<String>,
-    role: Known<String>,
-    phase: Known<String>,
+    r#type: Lenient<String>,
+    role: Lenient<String>,
+    phase: Lenient<String>,
     #[serde(default, deserialize_with = "content_parts")]
     pub(super) content: Option<Vec<ContentPart>>,
-    pub(super) results: Items<Page>,
-    contents: Items<Page>,
+    pub(super) results: Items<OpenedPage>,
+    contents: Items<OpenedPage>,
     queries: Items<String>,
-    pub(super) action: Known<Action>,
+    pub(super) action: Lenient<Action>,
 }
 
 impl OutputItem {
@@ -94,7 +94,7 @@ impl OutputItem {
     }
 
     /// The pages it read, and the results of tools other than the web search.
-    pub(super) fn read(&self) -> impl Iterator<Item = &Page> {
+    pub(super) fn read(&self) -> impl Iterator<Item = &OpenedPage> {
         let others = self.results.iter().flatten().filter(|_| !self.is_web_search());
         let sources = self.action.iter().flat_map(|action| action.sources.iter().flatten());
         self.contents.iter().flatten().chain(others).chain(sources)
@@ -109,12 +109,12 @@ pub(super) fn is_search_call(kind: Option<&str>) -> bool {
 /// The action of a web search call.
 #[derive(Clone, Debug, Default, Deserialize)]
 pub(super) struct Action {
-    r#type: Known<String>,
+    r#type: Lenient<String>,
     queries: Items<String>,
     /// The results of a search.
-    pub(super) sources: Items<Page>,
+    pub(super) sources: Items<OpenedPage>,
     /// The page that was opened.
-    url: Known<String>,
+    url: Lenient<String>,
 }
 
 impl Action {
@@ -138,10 +138,10 @@ impl Action {
 
 #[derive(Clone, Debug, Default, Deserialize)]
 pub(super) struct ContentPart {
-    r#type: Known<String>,
+    r#type: Lenient<String>,
     #[serde(default, deserialize_with = "long_text")]
     text: Option<String>,
-    refusal: Known<String>,
+    refusal: Lenient<String>,
     annotations: Items<Annotation>,
 }
 
@@ -188,11 +188,11 @@ impl ContentPart {
 /// A citation of a page, and its place in the text: characters, the end not included.
 #[derive(Clone, Debug, Default, Deserialize)]
 pub(crate) struct Annotation {
-    r#type: Known<String>,
-    pub(crate) url: Known<String>,
-    pub(crate) title: Known<String>,
-    pub(crate) start_index: Known<usize>,
-    pub(crate) end_index: Known<usize>,
+    r#type: Lenient<String>,
+    pub(crate) url: Lenient<String>,
+    pub(crate) title: Lenient<String>,
+    pub(crate) start_index: Lenient<usize>,
+    pub(crate) end_index: Lenient<usize>,
 }
 
 impl Annotation {
@@ -202,20 +202,21 @@ impl Annotation {
 
     /// The same citation, this many characters later.
     pub(super) fn after(self, before: usize) -> Self {
-        let later = |place: Known<usize>| Known(place.map(|place| place.saturating_add(before)));
+        let later =
+            |place: Lenient<usize>| Lenient(place.map(|place| place.saturating_add(before)));
         Self { start_index: later(self.start_index), end_index: later(self.end_index), ..self }
     }
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
-pub(crate) struct Page {
-    pub(crate) id: Known<u32>,
-    pub(crate) url: Known<String>,
-    pub(crate) title: Known<String>,
-    pub(crate) date: Known<String>,
+pub(crate) struct OpenedPage {
+    pub(crate) id: Lenient<u32>,
+    pub(crate) url: Lenient<String>,
+    pub(crate) title: Lenient<String>,
+    pub(crate) date: Lenient<String>,
 }
 
-impl Page {
+impl OpenedPage {
     pub(crate) fn has_address(&self) -> bool {
         self.url.as_deref().is_some_and(|url| !url.is_empty())
     }

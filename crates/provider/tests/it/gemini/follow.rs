@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use outlast_core::{Cost, NanoUsd, Provider, ProviderErrorKind};
 use outlast_provider::gemini::Gemini;
-use outlast_provider::vendor::{VendorOptions, Waits};
+use outlast_provider::vendor::{PollIntervals, VendorOptions};
 
 use super::bench::{Bench, gemini};
 use crate::bench::{KEY, PATIENCE, ask, follow, options, patiently, with};
@@ -137,7 +137,7 @@ async fn g3_the_end_in_a_stream_is_a_reason_to_look_at_once() {
             _ => reply(200, DONE),
         })
         .await;
-        let waits = Some(Waits::of(&[Duration::from_secs(3600)]));
+        let waits = Some(PollIntervals::of(&[Duration::from_secs(3600)]));
         let options = options(&server.url, KEY, PATIENCE, &server.clock);
         let provider = Gemini::new(VendorOptions { waits, ..options }).unwrap();
         let mut run = patiently(provider.begin(&ask("q"), "key")).await.unwrap();

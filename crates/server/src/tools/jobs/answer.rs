@@ -25,7 +25,7 @@ pub(super) struct JobAnswer {
     status: JobStatus,
     done: bool,
     progress: JobProgress,
-    polling: Polling,
+    polling: PollAdvice,
     result: Value,
     error: Option<JobError>,
     user_message: String,
@@ -60,7 +60,7 @@ pub(super) struct JobProgress {
 }
 
 #[derive(Debug, Serialize)]
-struct Polling {
+struct PollAdvice {
     recommended_next_action: &'static str,
     recommended_delay_seconds: u64,
 }
@@ -138,7 +138,7 @@ impl JobAnswer {
             done: false,
             progress: JobProgress::of(status, job.progress.as_ref()),
             partial: job.partial.as_deref().map(printable),
-            polling: Polling { recommended_next_action: GET, recommended_delay_seconds: delay },
+            polling: PollAdvice { recommended_next_action: GET, recommended_delay_seconds: delay },
             ..Self::new(job.id.to_string(), status, format!("{standing}."), &next)
         }
     }
@@ -197,7 +197,7 @@ impl JobAnswer {
             status,
             done: true,
             progress: JobProgress::of(status, None),
-            polling: Polling { recommended_next_action: "none", recommended_delay_seconds: 0 },
+            polling: PollAdvice { recommended_next_action: "none", recommended_delay_seconds: 0 },
             result: Value::Null,
             error: None,
             user_message,

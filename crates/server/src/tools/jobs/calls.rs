@@ -183,7 +183,7 @@ mod tests {
     use outlast_store::{MemoryStore, SystemClock};
     use serde_json::json;
 
-    use super::super::{Disclaimer, JobsMode, JobsOptions, Work};
+    use super::super::{Disclaimer, JobsMode, JobsOptions, WorkKind};
     use super::*;
 
     /// Without the refusal, the call would wait forever: its job needs a server with the settings of the first call, and
@@ -198,7 +198,7 @@ mod tests {
                 name: "audit".to_owned(),
                 description: String::new(),
                 profile: Profile::new(profile),
-                work: Work::Command,
+                work: WorkKind::Command,
                 max_failures: 0,
                 timeout: Duration::from_secs(60),
                 input: None,

@@ -37,7 +37,7 @@ impl InputSchema {
         let schema = Self { document, compiled: Some(compiled), message_argument: None };
         // The library finds a cycle of references only when it checks a value.
         match schema.problem(&json!({})) {
-            Some(Problem { is_cycle: true, sentence, .. }) => Err(sentence),
+            Some(ArgumentProblem { is_cycle: true, sentence, .. }) => Err(sentence),
             Some(_) | None => Ok(schema),
         }
     }
@@ -73,7 +73,7 @@ impl InputSchema {
             arguments.insert(name.clone(), Value::String(message.clone()));
         }
         match self.problem(&Value::Object(arguments)) {
-            Some(Problem { sentence, .. }) => Err(sentence),
+            Some(ArgumentProblem { sentence, .. }) => Err(sentence),
             None => Ok(()),
         }
     }
@@ -122,10 +122,10 @@ impl InputSchema {
         required.is_some_and(|required| required.iter().any(other))
     }
 
-    fn problem(&self, arguments: &Value) -> Option<Problem> {
+    fn problem(&self, arguments: &Value) -> Option<ArgumentProblem> {
         let (schemas, index) = self.compiled.as_ref()?;
         let error = schemas.validate(arguments, *index).err()?;
-        Some(Problem::of(innermost(&error)))
+        Some(ArgumentProblem::of(innermost(&error)))
     }
 }
 
@@ -144,12 +144,12 @@ impl PartialEq for InputSchema {
 impl Eq for InputSchema {}
 
 /// The reason that arguments are invalid.
-struct Problem {
+struct ArgumentProblem {
     sentence: String,
     is_cycle: bool,
 }
 
-impl Problem {
+impl ArgumentProblem {
     fn of(error: &ValidationError<'_, '_>) -> Self {
         let place = place(&error.instance_location.to_string());
         let sentence = match &error.kind {

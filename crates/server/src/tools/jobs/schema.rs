@@ -6,7 +6,7 @@ use rmcp::model::ToolAnnotations;
 use serde_json::{Value, json};
 
 use super::calls::WorkflowTool;
-use super::workflow::{Work, Workflow};
+use super::workflow::{WorkKind, Workflow};
 use super::{InputSchema, Jobs, JobsMode, JobsOptions};
 use crate::quoted::UNTRUSTED;
 use crate::text::minutes;
@@ -157,21 +157,25 @@ fn starts() -> ToolAnnotations {
 /// C11: the built-in workflow sends its question to a provider; the behaviour of other workflows is not known here.
 fn warning_text(workflow: &Workflow, disclaimer: Disclaimer) -> String {
     match workflow.work {
-        Work::Research => Recipient { profile: Some(&workflow.profile), disclaimer }.long_warning(),
-        Work::Command | Work::Tool { .. } => String::new(),
+        WorkKind::Research => {
+            Recipient { profile: Some(&workflow.profile), disclaimer }.long_warning()
+        }
+        WorkKind::Command | WorkKind::Tool { .. } => String::new(),
     }
 }
 
 fn purpose(workflow: &Workflow) -> &str {
     match (workflow.description.as_str(), workflow.work) {
-        ("", Work::Research) => {
+        ("", WorkKind::Research) => {
             "researches the question in `message`; arguments: {reasoning_effort: low|medium|high}."
         }
-        ("", Work::Command) => "a command; `message` is its input.",
-        ("", Work::Tool { takes_message: true }) => {
+        ("", WorkKind::Command) => "a command; `message` is its input.",
+        ("", WorkKind::Tool { takes_message: true }) => {
             "a tool of another server; takes `message` and `arguments`."
         }
-        ("", Work::Tool { takes_message: false }) => "a tool of another server; takes `arguments`.",
+        ("", WorkKind::Tool { takes_message: false }) => {
+            "a tool of another server; takes `arguments`."
+        }
         (description, _) => description,
     }
 }

@@ -31,7 +31,7 @@ pub struct Workflow {
     /// The capabilities that a worker needs to run it.
     pub profile: Profile,
     /// The kind of work, and its input.
-    pub work: Work,
+    pub work: WorkKind,
     /// The number of failed attempts that are retried.
     pub max_failures: u32,
     /// The time limit of one attempt.
@@ -42,7 +42,7 @@ pub struct Workflow {
 
 /// The kind of work that a workflow does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Work {
+pub enum WorkKind {
     /// The research provider: the message is the question.
     Research,
     /// A command line: the message is its standard input.
@@ -102,14 +102,14 @@ impl Workflow {
             Some(_) | None => self.name.clone(),
         };
         let (conversation, ask, attempt_timeout, keep) = match self.work {
-            Work::Research => {
+            WorkKind::Research => {
                 // The job becomes a conversation, and conversations are kept.
                 (Some(new_conversation()), research(given)?, self.timeout, None)
             }
-            Work::Command => {
+            WorkKind::Command => {
                 (None, self.command(given)?, self.timeout.saturating_add(COMMAND_SLACK), Some(keep))
             }
-            Work::Tool { takes_message } => {
+            WorkKind::Tool { takes_message } => {
                 (None, tool(given, takes_message)?, NO_LIMIT, Some(keep))
             }
         };

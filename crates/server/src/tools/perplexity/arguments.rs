@@ -13,7 +13,7 @@ use crate::reply::Refusal;
 const MAX_MESSAGES: usize = 1_000;
 
 /// A question, its search filters, and the format of its answer.
-pub(super) struct Asked {
+pub(super) struct PerplexityQuestion {
     pub(super) messages: Vec<Message>,
     pub(super) filters: SearchFilters,
     pub(super) strip_thinking: bool,
@@ -53,11 +53,11 @@ struct SearchArguments {
     search_domain_filter: Vec<String>,
 }
 
-pub(super) fn read(kind: ResearchKind, given: JsonObject) -> Result<Asked, Refusal> {
+pub(super) fn read(kind: ResearchKind, given: JsonObject) -> Result<PerplexityQuestion, Refusal> {
     match kind {
         ResearchKind::Research => {
             let arguments: ResearchArguments = arguments::read(given)?;
-            Ok(Asked {
+            Ok(PerplexityQuestion {
                 messages: check_messages(arguments.messages)?,
                 filters: SearchFilters::default(),
                 strip_thinking: arguments.strip_thinking == Some(Value::Bool(true)),
@@ -71,7 +71,7 @@ pub(super) fn read(kind: ResearchKind, given: JsonObject) -> Result<Asked, Refus
                 context_size: arguments.search_context_size,
                 ..SearchFilters::default()
             };
-            Ok(Asked {
+            Ok(PerplexityQuestion {
                 messages: check_messages(arguments.messages)?,
                 filters,
                 strip_thinking: arguments.strip_thinking == Some(Value::Bool(true)),
@@ -97,7 +97,7 @@ fn check_messages(messages: Vec<MessageArgument>) -> Result<Vec<Message>, Refusa
     Ok(messages.into_iter().map(message).collect())
 }
 
-fn results(given: JsonObject) -> Result<Asked, Refusal> {
+fn results(given: JsonObject) -> Result<PerplexityQuestion, Refusal> {
     let arguments: SearchArguments = arguments::read(given)?;
     let length = arguments.query.chars().count();
     check(!arguments.query.trim().is_empty(), || "query must not be empty".to_owned())?;
@@ -118,7 +118,7 @@ fn results(given: JsonObject) -> Result<Asked, Refusal> {
         ..SearchFilters::default()
     };
     let question = Message { role: Role::User, content: arguments.query };
-    Ok(Asked { messages: vec![question], filters, strip_thinking: false })
+    Ok(PerplexityQuestion { messages: vec![question], filters, strip_thinking: false })
 }
 
 /// Checks the range of a number. The vendor's schema says `number`: a fraction is accepted, and its whole part is sent.
@@ -142,7 +142,7 @@ mod tests {
 
     use super::*;
 
-    fn search(given: Value) -> Result<Asked, Refusal> {
+    fn search(given: Value) -> Result<PerplexityQuestion, Refusal> {
         let Value::Object(given) = given else { panic!("not an object") };
         read(ResearchKind::Results, given)
     }

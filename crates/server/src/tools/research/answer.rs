@@ -1,8 +1,8 @@
 //! The answers of the four tools that ask: one format, and a text that is complete without it.
 
 use outlast_core::{Body, Checkpoint, Cost, Job, Output, Timestamp, Waits, rules};
-use outlast_engine::Expected;
 use outlast_engine::ReportCheck;
+use outlast_engine::RequestForecast;
 use outlast_mirror::{
     CostShape, ProgressShape, SearchResult, StatusWord, UsageShape, search_results,
 };
@@ -20,7 +20,7 @@ use crate::tool_names::research::{AWAIT, HISTORY, LIST};
 
 /// The attributes of a question that its answer depends on.
 #[derive(Clone, Copy)]
-pub(super) struct Asking {
+pub(super) struct QuestionStyle {
     /// The set of the tool that asked.
     pub(super) set: ResearchSet,
     /// True if the question continues an existing conversation.
@@ -35,7 +35,7 @@ pub(super) struct Asking {
 pub(super) fn answer_completed(
     job: &Job,
     output: &Output,
-    asking: Asking,
+    asking: QuestionStyle,
     path: Option<String>,
     budget_note: Option<&str>,
 ) -> ToolResult {
@@ -99,9 +99,9 @@ fn cut_beginning(output: &Output, limit: usize, sources: &str) -> Option<ReportP
 /// Builds the answer to a question that is queued or running (B2).
 pub(super) fn answer_queued(
     job: &Job,
-    asking: Asking,
+    asking: QuestionStyle,
     path: Option<String>,
-    expected: &Expected,
+    expected: &RequestForecast,
 ) -> CallToolResult {
     let id = conversation(job);
     let cost = CostShape::from(expected.cost.amount().map_or(Cost::Unknown, Cost::Estimate));
@@ -157,7 +157,7 @@ pub(super) fn progress(job: &Job, now: Timestamp, waits: Option<Waits>) -> Progr
     ProgressShape { message: printable(&progress.message), ..progress }
 }
 
-fn header(asking: Asking, id: &str) -> String {
+fn header(asking: QuestionStyle, id: &str) -> String {
     let first = if asking.continued {
         "🔁 **Conversation Continued**"
     } else {

@@ -6,7 +6,7 @@ use outlast_mirror::{ArchiveError, ArchivedConversation};
 use outlast_mirror::{StatusFile, StatusWord};
 
 use super::ask::AskedIn;
-use super::history::{ConversationShape, MessageShape, Notes, Show, Shown, sanitise};
+use super::history::{ConversationShape, MessageShape, Notes, Show, ShownConversation, sanitise};
 use super::{Research, ResearchOptions, ResearchSet, status};
 use crate::reply::{Refusal, RefusalCode};
 use crate::text::printable;
@@ -19,7 +19,7 @@ impl Research {
         owner: &OwnerId,
         id: &ConversationId,
         show: Show,
-    ) -> Result<Option<Shown>, Refusal> {
+    ) -> Result<Option<ShownConversation>, Refusal> {
         let ResearchOptions { set, inline_report_chars: limit, .. } = self.options;
         let archived = self.archive(owner, id).await?;
         archived.map(|archived| show_archived(set, id, archived, show, limit)).transpose()
@@ -72,7 +72,7 @@ fn show_archived(
     archived: ArchivedConversation,
     show: Show,
     limit: usize,
-) -> Result<Shown, Refusal> {
+) -> Result<ShownConversation, Refusal> {
     let ArchivedConversation { folder, conversation: file, status } = archived;
     let said = file.messages.iter().filter(|said| show.system || said.role != Role::System);
     let messages: Vec<MessageShape> = said
@@ -112,7 +112,7 @@ fn show_archived(
         report_check: None,
     };
     conversation.shorten(show, limit)?;
-    Shown::new(&conversation, status, None, standing, &Notes::default())
+    ShownConversation::new(&conversation, status, None, standing, &Notes::default())
 }
 
 /// Returns the status of a conversation without a status file: a search, or a call that waited for its report. Both had

@@ -9,14 +9,14 @@ use outlast_core::{
 };
 use rmcp::model::JsonObject;
 
-use super::answer::{self, Asking};
+use super::answer::{self, QuestionStyle};
 use super::arguments::{
     ResearchQuestion, SearchArguments, conversation_id, input_hash, take_conversation,
 };
 use super::{DocumentSharing, Research, ResearchMode, ResearchSet};
 use crate::arguments;
 use crate::caller::Caller;
-use crate::held::{self, AnswerWith, AskAnew, Carried, HeldCall, ToldAgain};
+use crate::held::{self, AnswerWith, AskAnew, HeldCall, HeldResult, ToldAgain};
 use crate::identity::{AskedQuestion, Recognition};
 use crate::reply::{Answered, Refusal, RefusalCode, ToolResult};
 use crate::text::echo_id;
@@ -150,7 +150,8 @@ impl Research {
         };
         let continued = asked_in.conversation.is_some();
         let show_thinking = arguments.show_thinking;
-        self.hold(caller, call, Asking { show_thinking, ..self.choose_asking(continued) }).await
+        self.hold(caller, call, QuestionStyle { show_thinking, ..self.choose_asking(continued) })
+            .await
     }
 
     /// Finds the conversation to continue, if one is named, or refuses.
@@ -289,13 +290,13 @@ impl Research {
         &self,
         caller: &mut Caller,
         call: HeldCall,
-        asking: Asking,
+        asking: QuestionStyle,
     ) -> ToolResult<Answered> {
         let expected = self.engine.expects(&call.job.profile, &call.job.request);
         let outcome = |job: &Job| self.answer_if_ended(job, asking);
         match held::carry(&self.engine, caller, call, &outcome).await? {
             // A job that only its held call knows is not shown before it has succeeded.
-            Carried::Unfinished { job, .. } if job.is_shown() => {
+            HeldResult::Unfinished { job, .. } if job.is_shown() => {
                 let queued = answer::answer_queued(&job, asking, self.path_of(&job), &expected);
                 Ok(Answered::LeftRunning(queued, job.id))
             }
@@ -304,7 +305,7 @@ impl Research {
     }
 
     /// Renders the outcome of a question; `None` while its job is unfinished.
-    pub(super) fn answer_if_ended(&self, job: &Job, asking: Asking) -> Option<ToolResult> {
+    pub(super) fn answer_if_ended(&self, job: &Job, asking: QuestionStyle) -> Option<ToolResult> {
         outcome(job, |output| {
             let note = self.engine.expects(&job.new.profile, &job.new.request).budget_note;
             answer::answer_completed(job, output, asking, self.path_of(job), note.as_deref())

@@ -6,14 +6,14 @@ use serde_json::{Value, json};
 
 use super::Research;
 use super::arguments::{HistoriesArguments, check_count, conversation_id};
-use super::history::{Show, Shown};
+use super::history::{Show, ShownConversation};
 use crate::arguments;
 use crate::caller::Caller;
 use crate::quoted::TextBlocks;
 use crate::reply::{Refusal, ToolResult, answer_with_blocks, without_nulls};
 use crate::text::echo_id;
 use crate::tool_names::research::{AWAIT, HISTORY, LIST};
-use crate::wait::{self, Whose};
+use crate::wait::{self, IdOrigin};
 
 /// The extent of the wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -109,7 +109,7 @@ impl Research {
         caller: &Caller,
         given: &str,
         show: Show,
-    ) -> Result<Shown, (&'static str, String)> {
+    ) -> Result<ShownConversation, (&'static str, String)> {
         let Some(id) = conversation_id(given) else {
             let why = "this cannot be the id of a conversation: 8 to 64 of A-Z a-z 0-9 _ -";
             return Err(("INVALID_ID", why.to_owned()));
@@ -141,7 +141,7 @@ impl Research {
             if let Some(reporter) = &mut caller.progress {
                 reporter.part_of(done, open.len());
             }
-            match wait::for_job(&self.engine, caller, job, None, Whose::Any).await {
+            match wait::for_job(&self.engine, caller, job, None, IdOrigin::Any).await {
                 Ok(Some(reading)) if !reading.job.state.kind().is_terminal() => {
                     return BatchWait::InPart;
                 }

@@ -67,7 +67,7 @@ pub(super) struct MessageShape {
 }
 
 /// A conversation as read, with all parts of the answer.
-pub(super) struct Shown {
+pub(super) struct ShownConversation {
     /// The conversation with its messages.
     pub(super) conversation: Value,
     pub(super) status: StatusFile,
@@ -117,7 +117,7 @@ impl ConversationShape {
     }
 }
 
-impl Shown {
+impl ShownConversation {
     /// Builds the answer; `notes` follow the messages.
     pub(super) fn new(
         shape: &ConversationShape,
@@ -177,7 +177,7 @@ impl Research {
         caller: &Caller,
         id: &ConversationId,
         show: Show,
-    ) -> Result<Option<Shown>, Refusal> {
+    ) -> Result<Option<ShownConversation>, Refusal> {
         let Some(conversation) = self.engine.conversation(&caller.owner, id).await? else {
             return self.read_archived(&caller.owner, id, show).await;
         };
@@ -202,7 +202,7 @@ impl Research {
             None => notes(&conversation, &shape),
             Some(_) => Notes::default(),
         };
-        let mut shown = Shown::new(&shape, status, progress, standing, &notes)?;
+        let mut shown = ShownConversation::new(&shape, status, progress, standing, &notes)?;
         if conversation.last_output().is_some() {
             let question = conversation.turns().next().map_or("", |job| job.new.title.as_str());
             shown.blocks.push(report_link(&conversation.id, question, shape.updated_at.clone()));

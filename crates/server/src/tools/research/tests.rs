@@ -7,7 +7,7 @@ use outlast_core::{
     BeginError, Body, Cost, NanoUsd, Output, Provider, ProviderError, RecoverySemantics, RemoteRun,
     Request, ResendPolicy, ResumePolicy, Run, Source, Step, StopOutcome, Timestamp, Usage,
 };
-use outlast_engine::{Options, Providers, Shutdown, Takes, Until, Worker};
+use outlast_engine::{LeaveTime, Options, Providers, Shutdown, Worker, WorkerRole};
 use outlast_mirror::MirrorOptions;
 use outlast_store::{MemoryStore, SystemClock};
 use serde_json::{Value, json};
@@ -121,7 +121,7 @@ pub(super) async fn research(oracle: Oracle, mode: ResearchMode) -> Research {
     engine_options.observers.add(mirror.clone());
     let engine = Engine::new(store, providers, engine_options, Shutdown::new()).await;
     let (engine, _follower) = engine.unwrap();
-    tokio::spawn(Worker::new(&engine, Takes::TheQueue).run(Until::Asked));
+    tokio::spawn(Worker::new(&engine, WorkerRole::TheQueue).run(LeaveTime::Asked));
     let options = ResearchOptions {
         set: ResearchSet::Perplexity,
         profiles: vec![profile],
