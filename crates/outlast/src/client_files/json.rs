@@ -18,13 +18,13 @@ const BOM_AS_SPACE: &str = "   ";
 /// The reason why a text cannot be changed, and the position.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}, column {column}: {why}")]
-pub(crate) struct JsonRefusal {
+pub(crate) struct EditRefusal {
     pub(crate) line: usize,
     pub(crate) column: usize,
     pub(crate) why: String,
 }
 
-impl JsonRefusal {
+impl EditRefusal {
     /// Creates the refusal for this byte.
     pub(crate) fn at(text: &str, at: usize, why: impl Into<String>) -> Self {
         let (line, column) = line_and_column(text, at);
@@ -33,7 +33,7 @@ impl JsonRefusal {
 }
 
 /// Parses a document.
-pub(crate) fn parse(text: &str) -> Result<CstRootNode, JsonRefusal> {
+pub(crate) fn parse(text: &str) -> Result<CstRootNode, EditRefusal> {
     let options = ParseOptions {
         allow_comments: true,
         allow_trailing_commas: true,
@@ -51,7 +51,7 @@ pub(crate) fn parse(text: &str) -> Result<CstRootNode, JsonRefusal> {
         None => text,
     };
     CstRootNode::parse(readable, &options)
-        .map_err(|error| JsonRefusal::at(text, error.range().start, error.kind().to_string()))
+        .map_err(|error| EditRefusal::at(text, error.range().start, error.kind().to_string()))
 }
 
 /// Returns the value of this name; the last one of several, as clients do.
@@ -77,17 +77,47 @@ pub(crate) fn object_at(root: &CstRootNode, path: &[&str]) -> Option<CstObject> 
     path.iter().try_fold(root.object_value()?, |object, name| member(&object, name)?.as_object())
 }
 
+/// Sets a member of the object called `container`, which it creates if it is missing, as it does the document's.
+pub(crate) fn insert(
+    text: &str,
+    container: &'static str,
+    name: &'static str,
+    entry: &EntryField,
+) -> Result<String, EditRefusal> {
+    let members = [(container, EntryField::Map(vec![(name, entry.clone())]))];
+    let root = parse(text)?;
+    let Some(value) = root.value() else {
+        let layout = Layout::fresh(text);
+        let is_empty = text.trim_start_matches('\u{feff}').is_empty();
+        let gap = if is_empty || text.ends_with('\n') { "" } else { layout.eol };
+        return Ok(format!("{text}{gap}{}{}", layout.object(&members), layout.eol));
+    };
+    let Some(object) = value.as_object() else {
+        let why = "`{` is expected: the file must hold an object";
+        return Err(EditRefusal::at(text, span(&value).start, why));
+    };
+    let [(container, servers)] = &members;
+    match member(&object, container) {
+        Some(node) if node.as_object().is_some() => set(text, &[container], name, entry),
+        Some(node) => {
+            let why = format!("`{container}` must be an object");
+            Err(EditRefusal::at(text, span(&node).start, why))
+        }
+        None => set(text, &[], container, servers),
+    }
+}
+
 /// Sets the value of a member of the object at this path. Creates missing objects.
 pub(crate) fn set(
     text: &str,
     path: &[&str],
     name: &str,
     field: &EntryField,
-) -> Result<String, JsonRefusal> {
+) -> Result<String, EditRefusal> {
     let root = parse(text)?;
     let Some(object) = object_at(&root, path) else {
         let Some((last, above)) = path.split_last() else {
-            return Err(JsonRefusal::at(text, 0, "the file must hold an object"));
+            return Err(EditRefusal::at(text, 0, "the file must hold an object"));
         };
         let text = set(text, above, last, &EntryField::Map(Vec::new()))?;
         return set(&text, path, name, field);
@@ -103,7 +133,7 @@ pub(crate) fn set(
 }
 
 /// Removes the member from the object at this path, if it exists.
-pub(crate) fn remove(text: &str, path: &[&str], name: &str) -> Result<String, JsonRefusal> {
+pub(crate) fn remove(text: &str, path: &[&str], name: &str) -> Result<String, EditRefusal> {
     let root = parse(text)?;
     let without = object_at(&root, path).and_then(|object| without_member(text, &object, name));
     Ok(without.unwrap_or_else(|| text.to_owned()))
@@ -111,7 +141,7 @@ pub(crate) fn remove(text: &str, path: &[&str], name: &str) -> Result<String, Js
 
 /// Returns the text without the object's last member of this name. Keeps comments before the member, which the parser's
 /// own removal would remove.
-pub(crate) fn without_member(text: &str, object: &CstObject, name: &str) -> Option<String> {
+fn without_member(text: &str, object: &CstObject, name: &str) -> Option<String> {
     let members = object.properties();
     let at = members.iter().rposition(|found| found.decoded_name().as_deref() == Some(name))?;
     let ours = span(&members[at].clone().into());

@@ -5,7 +5,7 @@ use std::ops::Range;
 use serde_json::{Map, Value};
 
 use super::clients::ClientFormat;
-use super::json::{self, JsonRefusal, member, object_at, parse, span};
+use super::json::{self, EditRefusal, member, object_at, parse, span};
 use super::layout::EntryField;
 use super::toml;
 use crate::cli::Client;
@@ -47,7 +47,7 @@ pub(crate) fn servers(
     client: Client,
     text: &str,
     project: Option<&str>,
-) -> Result<Vec<(Place, Value)>, JsonRefusal> {
+) -> Result<Vec<(Place, Value)>, EditRefusal> {
     let (all, containers) = match client.format() {
         ClientFormat::Json(container) => {
             let all = parse(text)?.to_serde_value().unwrap_or_default();
@@ -71,7 +71,49 @@ pub(crate) fn servers(
     Ok(found)
 }
 
+impl ClientFormat {
+    /// Adds an entry to the user's servers, or replaces one that is not an object.
+    pub(crate) fn insert(
+        self,
+        text: &str,
+        name: &'static str,
+        entry: &EntryField,
+    ) -> Result<String, EditRefusal> {
+        match self {
+            Self::Json(container) => json::insert(text, container, name, entry),
+            Self::Toml => toml::append(text, name, entry),
+        }
+    }
+}
+
 impl Place {
+    /// Returns the position of the user's entry of this name.
+    pub(crate) fn of(format: ClientFormat, name: &str) -> Self {
+        let (container, is_toml) = match format {
+            ClientFormat::Json(container) => (container, false),
+            ClientFormat::Toml => (toml::CONTAINER, true),
+        };
+        Self { is_toml, path: vec![container.to_owned(), name.to_owned()] }
+    }
+
+    /// Returns the entry; `None` if there is none.
+    pub(crate) fn find(&self, text: &str) -> Result<Option<Value>, EditRefusal> {
+        let all = if self.is_toml {
+            toml::meaning(text)?
+        } else {
+            parse(text)?.to_serde_value().unwrap_or_default()
+        };
+        let found = self.path.iter().try_fold(&all, |value, name| value.get(name));
+        Ok(found.cloned())
+    }
+
+    /// Removes the entry, if it exists.
+    pub(crate) fn remove(&self, text: &str) -> Result<String, EditRefusal> {
+        let path: Vec<&str> = self.path.iter().map(String::as_str).collect();
+        let Some((name, above)) = path.split_last() else { return Ok(text.to_owned()) };
+        if self.is_toml { toml::remove(text, above, name) } else { json::remove(text, above, name) }
+    }
+
     /// Returns the name of the server.
     pub(crate) fn name(&self) -> &str {
         self.path.last().map_or("", String::as_str)
@@ -83,8 +125,8 @@ impl Place {
     }
 
     /// Returns the bytes of the entry.
-    pub(crate) fn span(&self, text: &str) -> Result<Range<usize>, JsonRefusal> {
-        let missing = || JsonRefusal::at(text, 0, format!("there is no `{}`", self.name()));
+    pub(crate) fn span(&self, text: &str) -> Result<Range<usize>, EditRefusal> {
+        let missing = || EditRefusal::at(text, 0, format!("there is no `{}`", self.name()));
         if self.is_toml {
             return toml::span(text, &self.path)?.ok_or_else(missing);
         }
@@ -96,7 +138,7 @@ impl Place {
     }
 
     /// Returns the meaning of an entry with this text.
-    pub(crate) fn meaning(&self, entry: &str) -> Result<Value, JsonRefusal> {
+    pub(crate) fn meaning(&self, entry: &str) -> Result<Value, EditRefusal> {
         if self.is_toml {
             let whole = toml::meaning(entry)?;
             let inside = self.path.iter().try_fold(&whole, |value, name| value.get(name));
@@ -106,7 +148,7 @@ impl Place {
     }
 
     /// Returns the text with these changes inside the entry.
-    pub(crate) fn change(&self, text: &str, changes: &[Change]) -> Result<String, JsonRefusal> {
+    pub(crate) fn change(&self, text: &str, changes: &[Change]) -> Result<String, EditRefusal> {
         if self.is_toml {
             return toml::change(text, &self.path, changes);
         }

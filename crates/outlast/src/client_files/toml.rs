@@ -5,7 +5,7 @@ use std::ops::Range;
 use serde_json::Value;
 use toml_edit::{Document, DocumentMut, InlineTable, Item, Key, TableLike, Value as TomlValue};
 
-use super::json::JsonRefusal;
+use super::json::EditRefusal;
 use super::layout::EntryField;
 use super::place::Change;
 
@@ -13,24 +13,24 @@ use super::place::Change;
 pub(crate) const CONTAINER: &str = "mcp_servers";
 
 /// Parses a document.
-pub(crate) fn parse(text: &str) -> Result<DocumentMut, JsonRefusal> {
+fn parse(text: &str) -> Result<DocumentMut, EditRefusal> {
     text.parse().map_err(|error: toml_edit::TomlError| {
         let at = error.span().map_or(text.len(), |span| span.start);
         let why = error.message().lines().next().unwrap_or("this is not TOML").to_owned();
-        JsonRefusal::at(text, at, why)
+        EditRefusal::at(text, at, why)
     })
 }
 
 /// Returns the meaning of a text, as JSON.
-pub(crate) fn meaning(text: &str) -> Result<Value, JsonRefusal> {
+pub(crate) fn meaning(text: &str) -> Result<Value, EditRefusal> {
     parse(text)?;
     let table: toml::Table =
-        text.parse().map_err(|_| JsonRefusal::at(text, 0, "this is not TOML"))?;
-    serde_json::to_value(table).map_err(|error| JsonRefusal::at(text, 0, error.to_string()))
+        text.parse().map_err(|_| EditRefusal::at(text, 0, "this is not TOML"))?;
+    serde_json::to_value(table).map_err(|error| EditRefusal::at(text, 0, error.to_string()))
 }
 
 /// Returns the lines of the entry, without the end of the last one; `None` if there is no entry.
-pub(crate) fn span(text: &str, path: &[String]) -> Result<Option<Range<usize>>, JsonRefusal> {
+pub(crate) fn span(text: &str, path: &[String]) -> Result<Option<Range<usize>>, EditRefusal> {
     let Ok(document) = Document::parse(text) else {
         return parse(text).map(|_| None);
     };
@@ -44,7 +44,7 @@ pub(crate) fn span(text: &str, path: &[String]) -> Result<Option<Range<usize>>, 
     let end = if text[..end].ends_with('\r') { end - 1 } else { end };
     if parts.others.iter().any(|other| other.start < end && start < other.end) {
         let why = "this entry is not on its own lines";
-        return Err(JsonRefusal::at(text, start, why));
+        return Err(EditRefusal::at(text, start, why));
     }
     Ok(Some(start..end))
 }
@@ -97,13 +97,13 @@ pub(crate) fn change(
     text: &str,
     path: &[String],
     changes: &[Change],
-) -> Result<String, JsonRefusal> {
+) -> Result<String, EditRefusal> {
     let Some(span) = span(text, path)? else { return Ok(text.to_owned()) };
     // The lines of one entry are a document by themselves, so no other line goes through the library.
     let lines = &text[span.clone()];
     let mut document = parse(&lines.replace("\r\n", "\n"))?;
     let Some(table) = entry(&mut document, path) else {
-        return Err(JsonRefusal::at(text, span.start, "this entry must be a table"));
+        return Err(EditRefusal::at(text, span.start, "this entry must be a table"));
     };
     for change in changes {
         carry_out(table, change);
@@ -112,6 +112,49 @@ pub(crate) fn change(
     // The end of the last line already follows the entry.
     let lines = lines.trim_end_matches(['\r', '\n']);
     Ok(format!("{}{lines}{}", &text[..span.start], &text[span.end..]))
+}
+
+/// Adds an entry as a table at the end.
+pub(crate) fn append(text: &str, name: &str, entry: &EntryField) -> Result<String, EditRefusal> {
+    parse(text)?;
+    let gap = match (text.is_empty(), text.ends_with('\n')) {
+        (true, _) => "",
+        (false, true) => "\n",
+        (false, false) => "\n\n",
+    };
+    let block = block(&format!("{CONTAINER}.{name}"), entry);
+    let done = format!("{text}{}", with_line_ends_of(text, format!("{gap}{block}")));
+    // A table of that name may be written in a way to which nothing can be added.
+    parse(&done).map(|_| done).map_err(|_| {
+        let why = format!(
+            "no [{CONTAINER}.{name}] can be added, because `{CONTAINER}` is written on one line"
+        );
+        EditRefusal::at(text, text.len(), why)
+    })
+}
+
+/// Returns the table at this path as text.
+fn block(path: &str, table: &EntryField) -> String {
+    let mut lines = format!("[{path}]\n");
+    let EntryField::Map(members) = table else { return lines };
+    for (name, field) in members {
+        lines.push_str(&match field {
+            EntryField::Text(_) | EntryField::List(_) => format!("{name} = {}\n", value(field)),
+            // Comes last, so that its header does not absorb the other members.
+            EntryField::Map(_) => format!("\n{}", block(&format!("{path}.{name}"), field)),
+        });
+    }
+    lines
+}
+
+/// Removes the table of this name from the table at this path.
+pub(crate) fn remove(text: &str, path: &[&str], name: &str) -> Result<String, EditRefusal> {
+    let mut document = exact(text)?;
+    let table = path.iter().try_fold(document.as_item_mut(), |item, part| item.get_mut(part));
+    if let Some(table) = table.and_then(Item::as_table_like_mut) {
+        table.remove(name);
+    }
+    Ok(with_line_ends_of(text, document.to_string()))
 }
 
 fn carry_out(table: &mut dyn TableLike, Change { within, name, to }: &Change) {
@@ -146,21 +189,21 @@ fn entry<'a>(document: &'a mut DocumentMut, path: &[String]) -> Option<&'a mut d
 }
 
 /// Parses the document for editing. A document that would not be written as it was read is left unchanged.
-pub(crate) fn exact(text: &str) -> Result<DocumentMut, JsonRefusal> {
+fn exact(text: &str) -> Result<DocumentMut, EditRefusal> {
     let document = parse(&text.replace("\r\n", "\n"))?;
     if with_line_ends_of(text, document.to_string()) == text {
         return Ok(document);
     }
-    Err(JsonRefusal::at(text, 0, "this file cannot be changed without touching other lines of it"))
+    Err(EditRefusal::at(text, 0, "this file cannot be changed without touching other lines of it"))
 }
 
 /// Converts our text to the line ends of the file. The library writes one kind only.
-pub(crate) fn with_line_ends_of(file: &str, text: String) -> String {
+fn with_line_ends_of(file: &str, text: String) -> String {
     if file.contains("\r\n") { text.replace('\n', "\r\n") } else { text }
 }
 
 /// Sets the value of a table's member.
-pub(crate) fn assign(table: &mut dyn TableLike, name: &str, field: &EntryField) {
+fn assign(table: &mut dyn TableLike, name: &str, field: &EntryField) {
     match table.get_mut(name) {
         Some(item) => bring_up_to_date(item, field),
         None => drop(table.insert(name, value(field).into())),
@@ -188,7 +231,7 @@ fn bring_up_to_date(item: &mut Item, field: &EntryField) {
 }
 
 /// Returns a value as the library writes it.
-pub(crate) fn value(field: &EntryField) -> TomlValue {
+fn value(field: &EntryField) -> TomlValue {
     match field {
         EntryField::Text(text) => text.as_str().into(),
         EntryField::List(items) => items.iter().map(String::as_str).collect(),

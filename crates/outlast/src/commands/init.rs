@@ -1,8 +1,7 @@
 //! `outlast init`: adds one entry to a client's configuration file, and removes it without a trace.
 
 mod clients;
-mod json_entry;
-mod toml_entry;
+mod entry;
 
 #[cfg(test)]
 mod tests;
@@ -15,7 +14,7 @@ use outlast_server::{ToolSet, WAYS_TO_A_PROVIDER};
 use crate::cli::{Client, Global, InitArgs};
 use crate::client_files::diff;
 use crate::client_files::document::Document;
-use crate::client_files::json::JsonRefusal;
+use crate::client_files::json::EditRefusal;
 use crate::config::{
     Config, Places, ResearchProvider, ShownConfig, ValueSource, VendorName, settings,
 };
@@ -33,7 +32,7 @@ pub(super) fn run(global: &Global, args: InitArgs) -> CommandResult {
         program.args.extend(["--tools".to_owned(), tool_sets(tools)?]);
     }
     let entry = client.entry(&program);
-    let refused = |refusal: JsonRefusal| refused(client, &path, refusal);
+    let refused = |refusal: EditRefusal| refused(client, &path, refusal);
     if print {
         ui::raw(client.format().put("", &entry).map_err(refused)?.as_bytes());
         ui::remark(&format!("For {}.", places.short(&path)));
@@ -121,7 +120,7 @@ enum FileChange {
     Delete,
 }
 
-fn removal(client: Client, document: &Document) -> Result<FileChange, JsonRefusal> {
+fn removal(client: Client, document: &Document) -> Result<FileChange, EditRefusal> {
     let (format, Some(text)) = (client.format(), &document.text) else {
         return Ok(FileChange::Nothing);
     };
@@ -155,7 +154,7 @@ fn carry_out(client: Client, document: &Document, step: &FileChange) -> anyhow::
     }
 }
 
-fn refused(client: Client, path: &Path, refusal: JsonRefusal) -> CommandError {
+fn refused(client: Client, path: &Path, refusal: EditRefusal) -> CommandError {
     let error = anyhow::Error::new(refusal)
         .context(format!("{} cannot be changed; nothing was written", path.display()));
     let hint = format!(

@@ -15,7 +15,7 @@ use super::init::{passed_on, places};
 use crate::cli::{Client, Global, WrapChange, WrapInstallArgs};
 use crate::client_files::diff;
 use crate::client_files::document::Document;
-use crate::client_files::json::JsonRefusal;
+use crate::client_files::json::EditRefusal;
 use crate::client_files::place::{Place, servers};
 use crate::config::Places;
 use crate::error::{CommandError, CommandResult, DONE, OrUsage as _, refuse};
@@ -244,7 +244,7 @@ impl Job<'_> {
         format!("{} in {}", self.name, self.file)
     }
 
-    fn or_refused<T>(&self, made: Result<T, JsonRefusal>) -> CommandResult<T> {
+    fn or_refused<T>(&self, made: Result<T, EditRefusal>) -> CommandResult<T> {
         made.with_context(|| format!("{} cannot be changed; nothing was written", self.file))
             .or_usage("fix the file and try again")
     }

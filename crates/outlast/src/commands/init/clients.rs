@@ -1,10 +1,7 @@
 //! The content of the entry for each client, and the way in which the client passes on a key.
 
-use super::json_entry::{self, EntryValue};
-use super::toml_entry;
+use super::entry::EntryValue;
 use crate::cli::Client;
-use crate::client_files::clients::ClientFormat;
-use crate::client_files::json::{JsonRefusal, parse};
 use crate::client_files::layout::EntryField;
 
 /// The variable that names the providers that may be asked.
@@ -106,42 +103,6 @@ impl Client {
         EntryValue {
             value: EntryField::Map(fields),
             given: program.library_given.then_some(LIBRARY),
-        }
-    }
-}
-
-impl ClientFormat {
-    pub(super) fn put(self, text: &str, entry: &EntryValue) -> Result<String, JsonRefusal> {
-        match self {
-            Self::Json(container) => json_entry::put(text, container, entry),
-            Self::Toml => toml_entry::put(text, entry),
-        }
-    }
-
-    pub(super) fn take(self, text: &str) -> Result<Option<String>, JsonRefusal> {
-        match self {
-            Self::Json(container) => json_entry::take(text, container),
-            Self::Toml => toml_entry::take(text),
-        }
-    }
-
-    /// Returns true if the text is `before` with only our entry added.
-    pub(super) fn is_only_added(self, before: &str, text: &str) -> bool {
-        match self {
-            Self::Json(container) => json_entry::is_only_added(before, text, container),
-            Self::Toml => toml_entry::is_only_added(before, text),
-        }
-    }
-
-    /// Returns the command of the entry; `None` if there is no entry.
-    pub(super) fn command(self, text: &str) -> Result<Option<String>, JsonRefusal> {
-        match self {
-            Self::Toml => toml_entry::command(text),
-            Self::Json(container) => {
-                let ours = json_entry::ours(&parse(text)?, container);
-                let ours = ours.map(|ours| ours.to_serde_value().unwrap_or_default());
-                Ok(ours.map(|ours| ours["command"].as_str().unwrap_or_default().to_owned()))
-            }
         }
     }
 }

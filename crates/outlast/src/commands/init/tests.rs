@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use serde_json::{Map, Value};
 
 use super::clients::ProgramEntry;
-use super::json_entry::EntryValue;
+use super::entry::EntryValue;
 use crate::cli::Client;
 use crate::client_files::clients::ClientFormat;
 use crate::client_files::json::parse;
