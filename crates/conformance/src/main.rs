@@ -52,6 +52,7 @@ async fn main() -> anyhow::Result<()> {
     let options = HttpOptions {
         routes: Routes::All,
         callers: Callers::WithoutToken(owner.clone()),
+        oauth: None,
         hosts: Hosts::loopback(),
         // The runner acts as a page of this server.
         origins: Origins::parse(&format!("http://{address},http://localhost:{}", address.port()))?,

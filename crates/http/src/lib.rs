@@ -1,7 +1,8 @@
 //! The HTTP code that requests to providers and to MCP servers share: the client, the proxy, and responses that
-//! are read up to a limit.
+//! are read up to a limit. Also verifies the access tokens of an OAuth issuer, whose keys it fetches.
 
 mod body;
+pub mod oauth;
 mod proxy;
 mod sse;
 

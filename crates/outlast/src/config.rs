@@ -11,6 +11,7 @@ mod workflows;
 mod notify;
 mod wrap;
 mod http;
+mod oauth;
 mod error;
 mod redact;
 mod shown;

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use outlast_core::{JobId, OwnerId, Scope};
 use parking_lot::Mutex;
+use rmcp::ErrorData;
 use rmcp::model::{
     Extensions, MetaObject, NotificationMetaObject, ProgressNotificationParam, ProgressToken,
     ProtocolVersion,
@@ -15,9 +16,35 @@ use tokio::time::Instant;
 use crate::metrics::Metrics;
 use crate::receipt::Receipt;
 
-/// The owner of an HTTP request. The token check stores it in the request's extensions.
+/// The sender of an HTTP request. The token check stores it in the request's extensions.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Principal(pub(crate) OwnerId);
+pub(crate) struct Principal {
+    /// The owner of the jobs that the sender starts and sees.
+    pub(crate) owner: OwnerId,
+    pub(crate) access: Access,
+    /// The expiry of an access token; the server's own tokens have none.
+    pub(crate) expires: Option<Instant>,
+}
+
+impl Principal {
+    /// Creates the principal of one of the server's own tokens, or of a server that needs none.
+    pub(crate) fn of_server(owner: OwnerId) -> Self {
+        Self { owner, access: Access::Run, expires: None }
+    }
+}
+
+/// The actions that a caller may take; each includes those before it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Access {
+    /// Nothing: a token without a scope of this server.
+    Nothing,
+    /// Reads its own jobs and reports.
+    Read,
+    /// Starts and cancels jobs.
+    Run,
+    /// Reads the metrics of all owners.
+    Admin,
+}
 
 /// The share of the body budget that a request holds. It stays in the request's extensions until the call is answered, or
 /// until the call waits for something that takes longer than reading the body.
@@ -81,9 +108,35 @@ impl Caller {
 
 /// Returns the owner of a message; `local` if no principal was identified.
 pub(crate) fn owner<'a>(extensions: &'a Extensions, local: &'a OwnerId) -> &'a OwnerId {
-    let parts = extensions.get::<http::request::Parts>();
-    let principal = parts.and_then(|parts| parts.extensions.get::<Principal>());
-    principal.map_or(local, |Principal(owner)| owner)
+    principal(extensions).map_or(local, |principal| &principal.owner)
+}
+
+/// Returns the principal of a message, if one was identified.
+fn principal(extensions: &Extensions) -> Option<&Principal> {
+    extensions.get::<http::request::Parts>()?.extensions.get::<Principal>()
+}
+
+/// Checks that the sender of a request may do this. The HTTP server refuses such requests with a challenge before they get
+/// here, unless it reads a message otherwise than rmcp.
+pub(crate) fn check_access(
+    context: &RequestContext<RoleServer>,
+    needed: Access,
+) -> Result<(), ErrorData> {
+    match principal(&context.extensions) {
+        Some(principal) if principal.access < needed => {
+            let sentence = "the access token lacks a scope: insufficient_scope";
+            Err(ErrorData::invalid_request(sentence, None))
+        }
+        Some(_) | None => Ok(()),
+    }
+}
+
+/// Waits until the token of a request has expired.
+pub(crate) async fn wait_for_token_expiry(context: &RequestContext<RoleServer>) {
+    match principal(&context.extensions).and_then(|principal| principal.expires) {
+        Some(expires) => tokio::time::sleep_until(expires).await,
+        None => std::future::pending().await,
+    }
 }
 
 /// Returns the session of an HTTP request of the older era; an empty text for the one session of a pipe.

@@ -7,6 +7,8 @@ mod page_admission;
 mod allowed_hosts;
 mod client_address;
 mod tokens;
+mod oauth;
+mod scopes;
 mod limits;
 mod http_refusal;
 
@@ -27,6 +29,8 @@ mod capacity;
 pub use allowed_hosts::{Hosts, NotAName, Origins};
 pub use client_address::TrustedProxies;
 pub use limits::Rates;
+pub use oauth::{ResourceServer, ScopeNames};
+pub(crate) use scopes::access_for_tool;
 pub(crate) use tokens::the_one;
 pub use tokens::{BadToken, Callers, Token, Tokens};
 
@@ -35,6 +39,7 @@ use std::time::Duration;
 
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
+use outlast_core::rules::Sharing;
 use outlast_engine::Shutdown;
 use rmcp::ServerHandler;
 use tokio::net::TcpListener;
@@ -70,6 +75,8 @@ pub struct HttpOptions {
     pub routes: Routes,
     /// The callers that may use the server.
     pub callers: Callers,
+    /// The OAuth issuer whose tokens are accepted next to the server's own.
+    pub oauth: Option<ResourceServer>,
     /// The host names that this server answers to.
     pub hosts: Hosts,
     /// The origins of web pages that may call the server.
@@ -84,6 +91,16 @@ pub struct HttpOptions {
     pub room: Room,
     /// The page at `/ui`.
     pub page: PageOptions,
+}
+
+impl HttpOptions {
+    /// Returns whether several owners share the server.
+    pub fn sharing(&self) -> Sharing {
+        match self.oauth {
+            Some(_) => Sharing::SeveralOwners,
+            None => self.callers.sharing(),
+        }
+    }
 }
 
 /// The limits on the resources that all clients together may use. Owners share them: see [`outlast_core::rules::Sharing`].
@@ -125,7 +142,7 @@ pub async fn serve_handler<H: ServerHandler + Clone>(
     stop: Shutdown,
 ) {
     let (rates, session_idle, room) = (options.rates, options.session_idle, options.room);
-    let sharing = options.callers.sharing();
+    let sharing = options.sharing();
     let connections = Arc::new(Connections::new(room.connections, sharing));
     let closed = CancellationToken::new();
     let app = Arc::new(App {

@@ -21,8 +21,8 @@ pub use stdio::{MAX_UNANSWERED, ServeError, serve_stdio};
 
 mod http;
 pub use http::{
-    BadToken, Callers, Hosts, HttpOptions, NotAName, Origins, Rates, Room, Routes, Token, Tokens,
-    TrustedProxies, serve_handler, serve_http,
+    BadToken, Callers, Hosts, HttpOptions, NotAName, Origins, Rates, ResourceServer, Room, Routes,
+    ScopeNames, Token, Tokens, TrustedProxies, serve_handler, serve_http,
 };
 
 mod page;

@@ -18,8 +18,9 @@ use rmcp::service::{NotificationContext, RequestContext, RoleServer};
 use tokio_util::task::TaskTracker;
 
 use crate::app;
-use crate::caller::{self, Caller};
+use crate::caller::{self, Access, Caller};
 use crate::face::Face;
+use crate::http::access_for_tool;
 use crate::icons;
 use crate::malformed;
 use crate::metrics::Metrics;
@@ -181,6 +182,7 @@ impl ServerHandler for Server {
         request: UpdateTaskParams,
         context: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
+        caller::check_access(&context, Access::Run)?;
         let caller = self.task_caller::<UpdateTaskMethod>(&context)?;
         self.face.task_updated(&caller, &request.task_id).await
     }
@@ -190,6 +192,7 @@ impl ServerHandler for Server {
         request: CancelTaskParams,
         context: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
+        caller::check_access(&context, Access::Run)?;
         let caller = self.task_caller::<CancelTaskMethod>(&context)?;
         self.face.task_cancelled(&caller, &request.task_id).await
     }
@@ -217,6 +220,7 @@ impl ServerHandler for Server {
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
         let CallToolRequestParams { name, arguments, .. } = request;
+        caller::check_access(&context, access_for_tool(&name))?;
         let of_a_view = (name == app::SHOW && app::is_shown_to(&context)).then_some(&*self.show);
         let Some(listed) = self.find_tool(&name).or(of_a_view) else {
             let name = echo_id(&name);

@@ -53,6 +53,21 @@ pub(crate) mod jobs {
     }
 }
 
+/// Returns true if the tool starts, changes and buys nothing.
+pub(crate) fn only_reads(tool: &str) -> bool {
+    let reads = [
+        research::HISTORY,
+        research::HISTORIES,
+        research::AWAIT,
+        research::LIST,
+        research::SEARCH_RESEARCH,
+        research_jobs::POLL,
+        jobs::GET,
+        jobs::LIST,
+    ];
+    reads.contains(&tool)
+}
+
 /// Returns true if the tool may answer that a job was started.
 pub(crate) fn starts(tool: &str) -> bool {
     tool == research_jobs::START

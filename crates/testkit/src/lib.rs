@@ -9,6 +9,7 @@
 
 pub mod clock;
 pub mod isolation;
+pub mod issuer;
 pub mod mcp_process;
 pub mod model;
 pub mod peer;

@@ -47,6 +47,9 @@ pub(crate) struct ServeArgs {
     /// A file that holds how many milliseconds the clock is ahead, or behind; for tests
     #[arg(long, value_name = "FILE", hide = true)]
     pub(crate) clock_file: Option<PathBuf>,
+    /// The shortest interval at which unknown keys of an OAuth issuer are looked for; for tests
+    #[arg(long, value_name = "N", hide = true)]
+    pub(crate) key_refetch_ms: Option<u64>,
     /// The time for which an unused HTTP session is kept; for tests
     #[arg(long, value_name = "N", hide = true, value_parser = clap::value_parser!(u64).range(10..))]
     pub(crate) session_idle_ms: Option<u64>,

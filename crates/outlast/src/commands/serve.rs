@@ -103,7 +103,7 @@ pub(super) async fn run(global: &Global, args: ServeArgs) -> CommandResult {
     let observers = store.observers(&metrics, folder.clone(), SocketFolder::front_name());
     let mut options = Options { dispatch, observers, ..options(&config) };
     if let Some((_, http)) = &http {
-        options.polls.sharing = http.callers.sharing();
+        options.polls.sharing = http.sharing();
     }
     options.lease = args.lease_ms.map_or(options.lease, Duration::from_millis);
     let providers: Providers = research.into_iter().chain(workflows).collect();

@@ -73,6 +73,7 @@ pub(super) async fn run(global: &Global, no_open: bool, all: bool) -> CommandRes
             routes: Routes::All,
             // No tokens: the link is the only way in, and MCP is not served.
             callers: Callers::WithToken(Tokens::default()),
+            oauth: None,
             hosts: Hosts::loopback(),
             origins: Origins::default(),
             trusted_proxies: TrustedProxies::default(),

@@ -27,6 +27,9 @@ pub(crate) enum ConfigError {
     /// A list of tokens cannot be used. Never shows a token.
     #[error("{name} (from {source_name}) cannot be used: {why}")]
     BadTokens { name: String, source_name: String, why: String },
+    /// A setting needs another one.
+    #[error("{name} {why}")]
+    Incomplete { name: String, why: String, fix: String },
     /// There is no place for the job store.
     #[error("no data directory: {0}")]
     NoDataDir(String),
@@ -53,6 +56,7 @@ impl ConfigError {
                  and only its owner may read it: chmod 600"
                     .to_owned()
             }
+            Self::Incomplete { fix, .. } => fix.clone(),
             Self::NoDataDir(_) => "set OUTLAST_DATA_DIR, or give --data-dir".to_owned(),
         }
     }

@@ -10,6 +10,7 @@ use outlast_server::{BadToken, Hosts, Origins, Token, Tokens, TrustedProxies};
 
 use super::error::{ConfigError, ConfigResult};
 use super::layers::{FoundValue, Layers};
+use super::oauth::Oauth;
 use super::settings;
 
 /// The owner of the token that is created at first start: also the default owner of stdio and the command line.
@@ -27,6 +28,8 @@ pub(crate) struct Http {
     /// The address under which people reach this server.
     pub(crate) public_url: Option<String>,
     pub(crate) rate_per_minute: NonZeroU32,
+    /// The issuer of access tokens.
+    pub(crate) oauth: Option<Oauth>,
     /// The file of the token that is created at first start, if there is a data directory.
     token_file: Option<PathBuf>,
 }
@@ -116,6 +119,7 @@ impl Layers {
             origins,
             trusted_proxies,
             public_url,
+            oauth: self.oauth()?,
             rate_per_minute: NonZeroU32::new(rate).unwrap_or(NonZeroU32::MIN),
             token_file: self.data_dir().ok().map(|dir| dir.join("http-token")),
         })

@@ -174,6 +174,17 @@ settings! {
     SERVER_DRAIN_TIMEOUT = "server.drain_timeout", ["OUTLAST_DRAIN_TIMEOUT"], Duration, "0s",
         "time for which running jobs may continue after SIGTERM";
 
+    OAUTH_ISSUER = "oauth.issuer", ["OUTLAST_OAUTH_ISSUER"], Address, "",
+        "OAuth issuer whose JWT access tokens HTTP clients may use, exactly as in `iss`; needs `server.public_url`";
+    OAUTH_AUDIENCE = "oauth.audience", ["OUTLAST_OAUTH_AUDIENCE"], List, "",
+        "accepted audiences of access tokens; default: `/mcp` at `server.public_url` and that address itself, each with or without a slash at its end";
+    OAUTH_JWKS_URL = "oauth.jwks_url", ["OUTLAST_OAUTH_JWKS_URL"], Address, "",
+        "address of the issuer's keys; default: the one in its metadata";
+    OAUTH_OWNER_CLAIM = "oauth.owner_claim", ["OUTLAST_OAUTH_OWNER_CLAIM"], Text, "sub",
+        "claim of the access token that identifies the owner";
+    OAUTH_SCOPES = "oauth.scopes", ["OUTLAST_OAUTH_SCOPES"], List, "outlast:read,outlast:run,outlast:admin",
+        "names of the scopes: for reading, for starting and cancelling, and for the metrics of all owners";
+
     LIBRARY_FOLDERS = "library.folders", ["OUTLAST_LIBRARY"], Paths, "",
         "folders of documents that the library searches; `server.library` in earlier versions";
     LIBRARY_AGENTS_MAY_SHARE = "library.agents_may_share", ["OUTLAST_AGENTS_MAY_SHARE"], Boolean, "false",

@@ -9,6 +9,7 @@ mod floods;
 mod hostile;
 mod leaving;
 mod limits;
+mod oauth;
 mod replicas;
 mod sessions;
 mod tokens;

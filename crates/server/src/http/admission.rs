@@ -1,7 +1,7 @@
 //! Checks every request before its route: the host, the origin, the token, the connection and the rate, in this order.
 //!
-//! Without a token the server answers only `/livez`, `/readyz` and `/health`, preflight requests (CORS) from listed origins,
-//! and "not found" under `/.well-known/`.
+//! Without a token the server answers only `/livez`, `/readyz` and `/health`, preflight requests (CORS), the metadata of an OAuth
+//! resource server if it is one, and "not found" under `/.well-known/`.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -21,12 +21,13 @@ use super::Routes;
 use super::app::{App, HEALTH, LIVEZ, METRICS, READYZ};
 use super::connections::Connection;
 use super::http_refusal::HttpRefusal;
+use super::oauth::{self, ResourceServer};
 use super::page_admission;
-use super::tokens::{Callers, the_one};
-use crate::caller::Principal;
+use super::tokens::{Callers, bearer, the_one};
+use crate::caller::{Access, Principal};
 use crate::page;
 
-/// The path prefix of RFC 8615, under which we serve nothing.
+/// The path prefix of RFC 8615, under which we serve nothing but the metadata.
 const WELL_KNOWN: &str = "/.well-known/";
 
 /// The known facts about a connection.
@@ -46,7 +47,7 @@ pub(super) async fn guard(
     next: Next,
 ) -> Response {
     let route = match request.uri().path() {
-        "/mcp" => "/mcp",
+        "/mcp" | "/mcp/" => "/mcp",
         METRICS => METRICS,
         HEALTH => HEALTH,
         LIVEZ => LIVEZ,
@@ -64,6 +65,18 @@ pub(super) async fn guard(
 }
 
 async fn check(app: &App, peer: &HttpPeer, request: Request, next: Next) -> Response {
+    if let Some(oauth) = &app.options.oauth
+        && own_host(app, &request).is_ok()
+    {
+        if let Some(metadata) = oauth.metadata(&request) {
+            return with_cors(metadata, None);
+        }
+        // A preflight request reveals nothing; the request that follows must come from an allowed origin.
+        if let Some(mut preflight) = preflight(&request, request.headers().get(ORIGIN)) {
+            oauth::allow_any_origin(preflight.headers_mut());
+            return with_cors(preflight, None);
+        }
+    }
     let origin = match check_addresses(app, &request) {
         Ok(origin) => origin.cloned(),
         Err(refused) => return with_cors(refused.into_response(), None),
@@ -76,7 +89,7 @@ async fn check(app: &App, peer: &HttpPeer, request: Request, next: Next) -> Resp
     if request.uri().path().starts_with(WELL_KNOWN) {
         return with_cors(HttpRefusal::not_found().into_response(), origin);
     }
-    let response = match admit(app, peer, request) {
+    let response = match admit(app, peer, request).await {
         Ok(request) => next.run(request).await,
         Err(refused) => refused.into_response(),
     };
@@ -121,23 +134,56 @@ pub(super) fn own_host<'a>(app: &App, request: &'a Request) -> Result<&'a str, H
 }
 
 /// Identifies the owner and attaches it to the request.
-fn admit(app: &App, peer: &HttpPeer, mut request: Request) -> Result<Request, HttpRefusal> {
+async fn admit(app: &App, peer: &HttpPeer, mut request: Request) -> Result<Request, HttpRefusal> {
     if matches!(request.uri().path(), HEALTH | LIVEZ | READYZ) {
         return Ok(request);
     }
-    let owner: OwnerId = match &app.options.callers {
-        Callers::WithoutToken(owner) => owner.clone(),
-        Callers::WithToken(tokens) => match tokens.owner(request.headers()) {
-            Some(owner) => owner,
-            None => {
+    let principal = match &app.options.callers {
+        Callers::WithoutToken(owner) => Principal::of_server(owner.clone()),
+        Callers::WithToken(tokens) => match (tokens.owner(request.headers()), &app.options.oauth) {
+            (Some(owner), _) => Principal::of_server(owner),
+            (None, None) => {
                 count_wrong_token(app, peer, request.headers())?;
                 return Err(HttpRefusal::no_token());
             }
+            (None, Some(oauth)) => {
+                identify(app, oauth, peer, request.headers(), request.uri().path()).await?
+            }
         },
     };
-    has_room(app, peer, &owner)?;
-    request.extensions_mut().insert(Principal(owner));
+    has_room(app, peer, &principal.owner)?;
+    request.extensions_mut().insert(principal);
     Ok(request)
+}
+
+/// Identifies the principal of an access token, which needs a scope for every route.
+async fn identify(
+    app: &App,
+    oauth: &ResourceServer,
+    peer: &HttpPeer,
+    headers: &HeaderMap,
+    path: &str,
+) -> Result<Principal, HttpRefusal> {
+    let now = app.engine().now();
+    let principal = match bearer(headers) {
+        Some(token) => oauth.principal(token, now).await.map_err(Some),
+        None => Err(None),
+    };
+    let principal = match principal {
+        Ok(principal) => principal,
+        Err(problem) => {
+            count_wrong_token(app, peer, headers)?;
+            return Err(HttpRefusal::bad_access_token(oauth, problem.as_ref()));
+        }
+    };
+    let needed = match path {
+        METRICS => Access::Admin,
+        _ => Access::Read,
+    };
+    match principal.access < needed {
+        true => Err(HttpRefusal::insufficient_scope(oauth, needed)),
+        false => Ok(principal),
+    }
 }
 
 /// Counts a request without a token of this server; refuses it if there were too many.

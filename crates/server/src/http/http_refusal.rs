@@ -8,8 +8,11 @@ use axum::Json;
 use axum::response::{IntoResponse, Response};
 use http::header::{ALLOW, CONNECTION, HeaderName, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE};
 use http::{HeaderMap, StatusCode};
+use outlast_http::oauth::TokenError;
 use serde_json::json;
 
+use super::oauth::ResourceServer;
+use crate::caller::Access;
 use crate::text::printable;
 
 /// A request that was refused.
@@ -72,6 +75,40 @@ impl HttpRefusal {
     fn retry_after(self, seconds: Option<u64>) -> Self {
         match seconds {
             Some(seconds) => self.with(RETRY_AFTER, HeaderValue::from(seconds)),
+            None => self,
+        }
+    }
+
+    /// Refuses a request without a usable token of the issuer, or of this server.
+    pub(super) fn bad_access_token(oauth: &ResourceServer, problem: Option<&TokenError>) -> Self {
+        if let Some(TokenError::Unavailable(why)) = problem {
+            // A client that is refused with 401 would drop a token that may be good.
+            tracing::warn!("cannot verify an access token: {why}");
+            let message = "the issuer's keys cannot be fetched at the moment, so no token can be verified; try again";
+            return Self::new(StatusCode::SERVICE_UNAVAILABLE, "SERVICE_UNAVAILABLE", message)
+                .retry_after(Some(5));
+        }
+        let message = match problem {
+            Some(problem) => problem.to_string(),
+            None => "sign in: send `Authorization: Bearer TOKEN` with an access token of the issuer that the \
+                     metadata in WWW-Authenticate names"
+                .to_owned(),
+        };
+        let refusal = Self::new(StatusCode::UNAUTHORIZED, "UNAUTHORIZED", message);
+        refusal.with_challenge(oauth.challenge(problem))
+    }
+
+    /// Refuses a request whose access token lacks a scope.
+    pub(super) fn insufficient_scope(oauth: &ResourceServer, needed: Access) -> Self {
+        let scope = oauth.scope(needed);
+        let message = format!("the access token lacks the scope `{scope}`; sign in again with it");
+        let refusal = Self::new(StatusCode::FORBIDDEN, "INSUFFICIENT_SCOPE", message);
+        refusal.with_challenge(oauth.scope_challenge(needed))
+    }
+
+    fn with_challenge(self, challenge: Option<HeaderValue>) -> Self {
+        match challenge {
+            Some(challenge) => self.with(WWW_AUTHENTICATE, challenge),
             None => self,
         }
     }

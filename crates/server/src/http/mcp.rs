@@ -11,16 +11,17 @@ use futures_util::StreamExt;
 use http::header::{CONTENT_ENCODING, CONTENT_TYPE};
 use http::{HeaderMap, Method, StatusCode};
 use http_body_util::{BodyExt, Full};
-use outlast_core::OwnerId;
 use rmcp::ServerHandler;
 use rmcp::model::ProtocolVersion;
 use rmcp::transport::streamable_http_server::session::SessionId;
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
+use tokio::time::Instant;
 
 use super::app::{App, McpService};
 use super::body::{self, BodyLimit, CountMoment};
 use super::http_refusal::HttpRefusal;
 use super::lost_calls;
+use super::scopes;
 use super::sessions::{NamedSession, OwnSessions, SessionUse};
 use super::unheld_calls::UnheldCall;
 use crate::caller::{BodyRoom, Principal};
@@ -38,13 +39,18 @@ const MESSAGE: BodyLimit = BodyLimit {
 /// Serves every MCP request.
 pub(super) async fn endpoint(
     State(app): State<Arc<App>>,
-    Extension(Principal(owner)): Extension<Principal>,
+    Extension(principal): Extension<Principal>,
     request: Request,
 ) -> Response {
-    answer(&app, owner, request).await.unwrap_or_else(IntoResponse::into_response)
+    answer(&app, principal, request).await.unwrap_or_else(IntoResponse::into_response)
 }
 
-async fn answer(app: &App, owner: OwnerId, request: Request) -> Result<Response, HttpRefusal> {
+async fn answer(
+    app: &App,
+    principal: Principal,
+    request: Request,
+) -> Result<Response, HttpRefusal> {
+    let Principal { owner, access, expires } = principal;
     let (mut parts, body) = request.into_parts();
     let body = if parts.method == Method::POST {
         plain_json(&parts.headers)?;
@@ -56,6 +62,12 @@ async fn answer(app: &App, owner: OwnerId, request: Request) -> Result<Response,
     } else {
         Bytes::new()
     };
+    if let Some(oauth) = &app.options.oauth {
+        let needed = scopes::needed_access(&body);
+        if access < needed {
+            return Err(HttpRefusal::insufficient_scope(oauth, needed));
+        }
+    }
     let (mut config, mut in_use, mut unheld) = (config(app), None, None);
     if let Some(id) = session(&parts.headers) {
         let session = app.sessions.enter(&owner, &id).ok_or_else(HttpRefusal::no_session)?;
@@ -100,7 +112,8 @@ async fn answer(app: &App, owner: OwnerId, request: Request) -> Result<Response,
     {
         return Ok((StatusCode::BAD_REQUEST, Json(answer)).into_response());
     }
-    render(app, &method, response, in_use, unheld).await
+    let ends = StreamEnd { is_endless: method == Method::GET, expires };
+    render(app, ends, response, in_use, unheld).await
 }
 
 /// Returns the service over this handler.
@@ -143,10 +156,25 @@ fn plain_json(headers: &HeaderMap) -> Result<(), HttpRefusal> {
     Ok(())
 }
 
+/// The end of a stream. A stream with a call ends with its answer, also if the token expires in the meantime.
+struct StreamEnd {
+    is_endless: bool,
+    expires: Option<Instant>,
+}
+
+impl StreamEnd {
+    async fn expiry(&self) {
+        match self.expires {
+            Some(expires) => tokio::time::sleep_until(expires).await,
+            None => std::future::pending().await,
+        }
+    }
+}
+
 /// Rewrites rmcp's error response in our format, and ends streams when the server stops.
 async fn render(
     app: &App,
-    method: &Method,
+    ends: StreamEnd,
     response: Response,
     in_use: Option<Arc<SessionUse>>,
     unheld: Option<UnheldCall>,
@@ -162,11 +190,14 @@ async fn render(
         let stop = app.stop.clone();
         let body = match unheld {
             Some(call) => Body::from_stream(call.events(events)),
-            None if method != Method::GET => Body::from_stream(events),
+            None if !ends.is_endless => Body::from_stream(events),
             // A stream without a call ends for no other reason, and would delay the shutdown.
-            None => {
-                Body::from_stream(events.take_until(Box::pin(async move { stop.wait().await })))
-            }
+            None => Body::from_stream(events.take_until(Box::pin(async move {
+                tokio::select! {
+                    () = stop.wait() => {}
+                    () = ends.expiry() => {}
+                }
+            }))),
         };
         return Ok(Response::from_parts(parts, body));
     }

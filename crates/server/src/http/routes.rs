@@ -13,14 +13,14 @@ use axum::routing::get;
 use http::StatusCode;
 use http::header::CONTENT_TYPE;
 use outlast_core::rules::Sharing;
-use outlast_core::{JobQuery, OwnerId, Scope, StateKind, StoreError};
+use outlast_core::{JobQuery, Scope, StateKind, StoreError};
 use serde_json::json;
 
 use super::Routes;
 use super::app::{App, HEALTH, LIVEZ, METRICS, READYZ};
 use super::http_refusal::HttpRefusal;
 use super::{admission, mcp};
-use crate::caller::Principal;
+use crate::caller::{Access, Principal};
 use crate::metrics::{Snapshot, StoreHealth};
 use crate::page;
 
@@ -42,6 +42,8 @@ pub(super) fn router(app: Arc<App>) -> Router {
         Routes::OfOperators => of_operators,
         Routes::All => of_operators
             .route("/mcp", get(mcp::endpoint).post(mcp::endpoint).delete(mcp::endpoint))
+            // Clients and proxies add the slash; a redirect would lose the token.
+            .route("/mcp/", get(mcp::endpoint).post(mcp::endpoint).delete(mcp::endpoint))
             .merge(page::router()),
     };
     routes
@@ -71,9 +73,9 @@ async fn readyz(State(app): State<Arc<App>>) -> Response {
 /// Returns the metrics as text, limited to what the caller may see.
 async fn metrics(
     State(app): State<Arc<App>>,
-    Extension(Principal(owner)): Extension<Principal>,
+    Extension(principal): Extension<Principal>,
 ) -> Response {
-    let reader = reader(&app, owner);
+    let reader = reader(&app, principal);
     // The counts of this process are most useful while its store has errors.
     let silent = app.server.metrics.check_store().await == StoreHealth::Silent;
     let read = async { if silent { None } else { Some(snapshot(&app, &reader).await) } };
@@ -92,9 +94,9 @@ async fn metrics(
 
 /// Returns the scope of the reader. The owner of this server's command line sees everything, and so does an only owner; if
 /// there are several, the others see their own jobs (E7).
-fn reader(app: &App, owner: OwnerId) -> Scope {
-    let operates = owner == app.server.face.owner;
-    match app.options.callers.sharing() {
+fn reader(app: &App, Principal { owner, access, .. }: Principal) -> Scope {
+    let operates = owner == app.server.face.owner || access == Access::Admin;
+    match app.options.sharing() {
         Sharing::SeveralOwners if !operates => Scope::Owner(owner),
         Sharing::SeveralOwners | Sharing::OneOwner => Scope::Operator,
     }

@@ -83,11 +83,7 @@ impl Tokens {
 
     /// Returns the owner of the token in the `Authorization` header, the only place that is checked.
     pub(crate) fn owner(&self, headers: &HeaderMap) -> Option<OwnerId> {
-        let (scheme, token) = the_one(headers, &AUTHORIZATION)?.to_str().ok()?.split_once(' ')?;
-        if !scheme.eq_ignore_ascii_case("bearer") {
-            return None;
-        }
-        self.owner_of(token.trim_start_matches(' ')).map(|(owner, _)| owner)
+        self.owner_of(bearer(headers)?).map(|(owner, _)| owner)
     }
 
     /// Returns the digest of the token with this name.
@@ -127,6 +123,12 @@ impl Callers {
             Self::WithoutToken(_) => Sharing::OneOwner,
         }
     }
+}
+
+/// Returns the token of the `Authorization` header.
+pub(super) fn bearer(headers: &HeaderMap) -> Option<&str> {
+    let (scheme, token) = the_one(headers, &AUTHORIZATION)?.to_str().ok()?.split_once(' ')?;
+    scheme.eq_ignore_ascii_case("bearer").then(|| token.trim_start_matches(' '))
 }
 
 /// Returns the header's value if the header occurs exactly once.
@@ -183,6 +185,7 @@ mod tests {
         for (name, token, expected) in [
             ("", "0123456789abcdef", BadToken::Name),
             ("a b", "0123456789abcdef", BadToken::Name),
+            ("oauth:0f", "0123456789abcdef", BadToken::Name),
             (long.as_str(), "0123456789abcdef", BadToken::Name),
             ("ann", "0123456789abcde", BadToken::Token("ann".to_owned())),
             ("ann", "0123456789 abcdef", BadToken::Token("ann".to_owned())),

@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 
 use super::subscriptions::{News, ResourceFeed, pause};
 use super::{ResourceId, report_refusal};
+use crate::caller;
 use crate::server::Server;
 
 pub(crate) const METHOD: &str = "subscriptions/listen";
@@ -113,6 +114,7 @@ impl Server {
                     return Err(ErrorData::internal_error("the subscription was cancelled", None));
                 }
                 () = engine.begin_leaving() => break,
+                () = caller::wait_for_token_expiry(context) => break,
                 news = follow.next() => news.map_err(report_refusal)?,
             };
         }

@@ -247,6 +247,12 @@ const HTTP_REFUSALS: &[Explanation] = &[
         next: "if you trust the origin, add it to `OUTLAST_ALLOWED_ORIGINS`.",
     },
     Explanation {
+        code: "INSUFFICIENT_SCOPE",
+        meaning: "The access token lacks the scope that the request needs: 403. WWW-Authenticate names it.",
+        money: "none.",
+        next: "sign in again with the scope; `outlast:read` reads, `outlast:run` starts and cancels, `outlast:admin` reads the metrics.",
+    },
+    Explanation {
         code: "CROSS_SITE",
         meaning: "Another site, or a program, tried to change a job on the page: 403. Nothing was done.",
         money: "none.",

@@ -6,7 +6,10 @@ use std::time::Duration;
 
 use anyhow::Context;
 use outlast_core::OwnerId;
-use outlast_server::{Callers, Hosts, HttpOptions, PageOptions, Rates, Room, Routes};
+use outlast_http::oauth::{TokenVerifier, VerifierOptions};
+use outlast_server::{
+    Callers, Hosts, HttpOptions, PageOptions, Rates, ResourceServer, Room, Routes,
+};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::net::TcpListener;
 
@@ -30,11 +33,13 @@ pub(in crate::commands) async fn open_for_operators(
     config: &Config,
 ) -> CommandResult<(TcpListener, HttpOptions)> {
     let callers = callers(false, config)?;
+    let oauth = resource_server(config, VerifierOptions::REFETCH_AFTER)?;
     let listener = listen(address).await?;
     let room = Room::default();
     let options = HttpOptions {
         routes: Routes::OfOperators,
         callers,
+        oauth,
         // Its routes accept any host name.
         hosts: Hosts::loopback(),
         origins: config.http.origins.clone(),
@@ -77,12 +82,19 @@ pub(super) async fn open(
             return refuse(format!("{address} {why}"), hint);
         }
     };
+    if no_auth && config.http.oauth.is_some() {
+        let why = "--no-auth lets everyone in, and oauth.issuer asks for access tokens";
+        return refuse(why, "leave out one of them");
+    }
     let callers = callers(no_auth, config)?;
+    let refetch_after = args.key_refetch_ms.map(Duration::from_millis);
+    let oauth = resource_server(config, refetch_after.unwrap_or(VerifierOptions::REFETCH_AFTER))?;
     let listener = listen(address).await?;
     let room = Room::default();
     let options = HttpOptions {
         routes: Routes::All,
         callers,
+        oauth,
         hosts,
         origins: config.http.origins.clone(),
         trusted_proxies: config.http.trusted_proxies.clone(),
@@ -112,6 +124,10 @@ fn callers(no_auth: bool, config: &Config) -> CommandResult<Callers> {
     if !tokens.is_empty() {
         return Ok(Callers::WithToken(tokens));
     }
+    // Clients sign in at the issuer; a token that nobody asked for would only be another way in.
+    if config.http.oauth.is_some() {
+        return Ok(Callers::WithToken(tokens));
+    }
     if is_shared {
         let why = "a store that many machines share needs tokens that name their owners, the same on every server";
         return refuse(why, "set OUTLAST_TOKENS or OUTLAST_TOKENS_FILE");
@@ -119,6 +135,40 @@ fn callers(no_auth: bool, config: &Config) -> CommandResult<Callers> {
     let (tokens, file) = config.http.own_token().map_err(explain_config_error)?;
     tracing::info!("clients need the token in {}", file.display());
     Ok(Callers::WithToken(tokens))
+}
+
+/// Returns the options of the verifier of access tokens, if an issuer is configured.
+pub(in crate::commands) fn verifier_options(
+    config: &Config,
+    refetch_after: Duration,
+) -> Option<VerifierOptions> {
+    let (oauth, public_url) = (config.http.oauth.as_ref()?, config.http.public_url.as_ref()?);
+    let audiences = match oauth.audiences.is_empty() {
+        true => ResourceServer::default_audiences(public_url),
+        false => oauth.audiences.clone(),
+    };
+    Some(VerifierOptions {
+        issuer: oauth.issuer.clone(),
+        audiences,
+        jwks_url: oauth.jwks_url.clone(),
+        owner_claim: oauth.owner_claim.clone(),
+        proxy: config.proxy.clone(),
+        refetch_after,
+    })
+}
+
+fn resource_server(
+    config: &Config,
+    refetch_after: Duration,
+) -> CommandResult<Option<ResourceServer>> {
+    let options = verifier_options(config, refetch_after);
+    let (Some(options), Some(oauth)) = (options, &config.http.oauth) else { return Ok(None) };
+    let public_url = config.http.public_url.as_deref().unwrap_or_default();
+    tracing::info!(issuer = oauth.issuer, "access tokens of this issuer are accepted");
+    let verifier = TokenVerifier::new(options)
+        .context("accept access tokens")
+        .or_usage("check the section [oauth] and the proxy")?;
+    Ok(Some(ResourceServer::new(verifier, oauth.scopes.clone(), public_url)))
 }
 
 /// Returns the maximum number of connections. Some open files are reserved for the store, for provider calls and for

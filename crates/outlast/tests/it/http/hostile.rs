@@ -162,7 +162,7 @@ async fn every_hostile_request_gets_its_status() {
         ("a way around", get("GET /health/../mcp", &[HOST]), 401),
         // The route and the method.
         ("an unknown path", get("GET /nothing", &[HOST, TOKEN]), 404),
-        ("a path below", get("GET /mcp/", &[HOST, TOKEN]), 404),
+        ("a path below", get("GET /mcp/x", &[HOST, TOKEN]), 404),
         ("PUT", get("PUT /mcp", &[HOST, TOKEN]), 405),
         ("OPTIONS", get("OPTIONS /mcp", &[HOST, TOKEN]), 405),
         ("TRACE", get("TRACE /mcp", &[HOST, TOKEN]), 405),
