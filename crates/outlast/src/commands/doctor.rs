@@ -2,6 +2,7 @@
 
 mod check;
 mod local;
+mod oauth;
 mod provider;
 mod store;
 
@@ -55,10 +56,11 @@ async fn checks(flags: Flags) -> (Vec<NamedCheck>, Vec<Value>) {
     let configuration = local::configuration(&showing, places.as_ref());
     let config = showing.ok().and_then(|showing| showing.config.ok());
     let found = Arc::new(OnceLock::new());
-    let ([store, worker], [locks], (providers, clock), [ports], [clients, wrapped]) = tokio::join!(
+    let ([store, worker], [locks], (providers, clock), issuer, [ports], [clients, wrapped]) = tokio::join!(
         run_bounded(store::inspect(config.as_ref())),
         run_bounded(store::locks(config.as_ref())),
         provider::providers_and_clock(config.as_ref()),
+        oauth::issuer(config.as_ref()),
         run_bounded(local::ports),
         run_bounded({
             let found = Arc::clone(&found);
@@ -89,6 +91,7 @@ async fn checks(flags: Flags) -> (Vec<NamedCheck>, Vec<Value>) {
     all.extend(providers.into_iter().map(|provider| ("provider", provider)));
     all.extend([("clock", clock), ("pdftotext", pdftotext), ("pandoc", pandoc)]);
     all.extend([("citations", provider::citations(config.as_ref())), ("ports", ports)]);
+    all.extend(issuer.map(|issuer| ("oauth", issuer)));
     all.extend([("clients", clients), ("servers", wrapped), ("tools", tools), ("worker", worker)]);
     (all, servers)
 }

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use outlast_simulator::{Options, Simulator};
-use serde_json::Value;
+use outlast_testkit::issuer::{Answer, JWKS, METADATA, SigningKey, TestIssuer};
+use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use crate::support::{Ran, World, running, start};
@@ -260,4 +261,47 @@ async fn j4_the_doctor_reports_what_limits_citation_checks() {
     world.set("OUTLAST_CHECK_CITATIONS", "never");
     let found = report(&world.run(&["doctor", "--json"]).await);
     assert_found(&found, "citations", "skipped", "switched off");
+}
+
+/// M2: the issuer is checked if one is configured: its keys, its sign-in and the audience.
+#[tokio::test]
+async fn m2_the_doctor_looks_at_the_issuer() {
+    let key = SigningKey::p256("one");
+    let issuer = TestIssuer::start(&[&key]).await;
+    let metadata = |changes: Value| {
+        let mut metadata = json!({
+            "issuer": issuer.url(), "jwks_uri": format!("{}{JWKS}", issuer.url()),
+            "code_challenge_methods_supported": ["S256"],
+        });
+        metadata.as_object_mut().unwrap().extend(changes.as_object().unwrap().clone());
+        Answer::Document(metadata.to_string())
+    };
+    let mut world = World::new().await;
+    world.set("OUTLAST_PUBLIC_URL", "https://research.example");
+    world.set("OUTLAST_OAUTH_ISSUER", issuer.url());
+    let no_method = json!({ "code_challenge_methods_supported": [] });
+    let documents = json!({ "client_id_metadata_document_supported": true });
+    for (path, answer, status, expected) in [
+        (
+            METADATA,
+            metadata(json!({ "registration_endpoint": "x" })),
+            "pass",
+            "register themselves",
+        ),
+        (METADATA, metadata(documents), "pass", "metadata documents"),
+        (METADATA, metadata(json!({})), "pass", "by hand"),
+        (METADATA, metadata(json!({})), "pass", "https://research.example/mcp"),
+        (METADATA, metadata(no_method), "warn", "S256"),
+        (METADATA, metadata(json!({ "issuer": "https://other.example" })), "fail", "must be equal"),
+        (METADATA, metadata(json!({})), "pass", "keys: 1"),
+        (JWKS, Answer::Document(json!({ "keys": [] }).to_string()), "fail", "no key"),
+        (JWKS, Answer::Silence, "fail", "within 2 s"),
+    ] {
+        issuer.answer(path, answer);
+        let ran = world.run(&["doctor", "--json"]).await;
+        let report: Value = serde_json::from_str(&ran.stdout).unwrap();
+        let check = check(&report, "oauth");
+        assert_eq!(check["status"], status, "{check}");
+        assert!(check["message"].as_str().unwrap().contains(expected), "{check}");
+    }
 }
