@@ -49,6 +49,7 @@ impl Fixtures {
         Ok(NewJob {
             owner: OwnerId::new("local"),
             conversation: None,
+            subject: None,
             profile: self.profile.clone(),
             workflow: tool.to_owned(),
             title: tool.to_owned(),

@@ -17,6 +17,9 @@ pub struct NewJob {
     pub owner: OwnerId,
     /// The conversation that it is a turn of, if any. A conversation has at most one unfinished job.
     pub conversation: Option<ConversationId>,
+    /// The job that it is about, if any: the report that it checks. It is removed together with that job.
+    /// [`crate::Key::for_subject`] keeps it the only unfinished one.
+    pub subject: Option<JobId>,
     /// The capabilities that a worker needs to run it.
     pub profile: Profile,
     /// The kind of work, as shown in lists: [`NewJob::DEEP_RESEARCH`], or a configured workflow.

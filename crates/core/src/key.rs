@@ -3,6 +3,8 @@
 
 use std::time::Duration;
 
+use crate::JobId;
+
 /// A caller's promise that two requests are the same one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Key {
@@ -26,6 +28,12 @@ impl Key {
         const WINDOW: Duration = Duration::from_secs(24 * 60 * 60);
         let (text, life) = (format!("given:{text}"), KeyLife::For(WINDOW));
         Self { text, input_hash, life, identity: None }
+    }
+
+    /// Creates the key of a job about this one, such as the check of a report (J1): it names that job until it ends.
+    pub fn for_subject(subject: &JobId) -> Self {
+        let (text, life) = (format!("about:{subject}"), KeyLife::For(Duration::ZERO));
+        Self { text, input_hash: [0; 32], life, identity: None }
     }
 
     /// Returns the same key for a call with this identity.

@@ -33,6 +33,7 @@ mod partial;
 mod redact_request;
 mod reason;
 mod remote;
+mod journal;
 
 pub mod rules;
 
@@ -51,6 +52,7 @@ pub use changes::{Change, ChangeWait, Changes, HeldCallState};
 pub use failure::{Code, Failure};
 pub use id::{ConversationId, Fence, JobId, NotAJobId, OwnerId, Profile, Rev, WorkerId};
 pub use job::{Checkpoint, Job, JobState, NewJob};
+pub use journal::{JournalStep, NewStep, Page, Resend, StepEnd, StepResult, StepStart, StepState};
 pub use key::{CallIdentity, CallMode, HeldAnswer, Key, KeyLife};
 pub use lease::{Claimed, Holder, Lease, Record};
 pub use ledger::{

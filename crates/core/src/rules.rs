@@ -18,6 +18,7 @@ mod key;
 mod identity;
 mod share;
 mod notice;
+mod journal;
 
 mod approach;
 mod verdict;
@@ -36,6 +37,10 @@ pub use charge::{RunCharge, charge, maybe_spent};
 pub use claim::{claim, claim_on_insert, is_claimable, is_claimable_by_id};
 pub use expire::{expires_at, is_expired, life_ends_at};
 pub use identity::{EarlierCall, IdentityRecord, is_promised_by, newest_call, promise};
+pub use journal::{
+    JournalUsage, MAX_PAGE_TEXT, MAX_RUN_BYTES, MAX_STEP_OUTPUT, MAX_STEPS, StoredStep, begin_step,
+    end_step, save_page,
+};
 pub use key::{KeyRecord, Replay, record_answer, replay};
 pub use ledger_sweep::{ledger_old_until, ledger_removable_until, sweeps_needed_from};
 pub use notice::{notice, retry_or_give_up};

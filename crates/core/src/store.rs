@@ -12,9 +12,10 @@ use async_trait::async_trait;
 use crate::rules::KeyRecord;
 use crate::{
     BudgetRefusal, ChangeWait, Changes, Checkpoint, Claimed, ClaimedNotice, ConversationId,
-    ConversationPage, ConversationQuery, Cost, Failure, Job, JobId, JobPage, JobQuery, Key, Lease,
-    LedgerRow, NewJob, NoticeClaim, NoticeOutcome, Output, OwnerId, Profile, Progress, RemoteRun,
-    RemoteStop, Reservation, Rev, SpendQuery, SpendSum, StateCount, Timestamp, WorkerId,
+    ConversationPage, ConversationQuery, Cost, Failure, Job, JobId, JobPage, JobQuery, JournalStep,
+    Key, Lease, LedgerRow, NewJob, NewStep, NoticeClaim, NoticeOutcome, Output, OwnerId, Page,
+    Profile, Progress, RemoteRun, RemoteStop, Reservation, Rev, SpendQuery, SpendSum, StateCount,
+    StateKind, StepEnd, StepStart, Timestamp, WorkerId,
 };
 
 /// A database of jobs.
@@ -34,7 +35,8 @@ pub trait Store: Send + Sync {
     /// previous form of its key names ([`crate::rules::newest_call`]). If the key of a call no longer names a job
     /// that left a run behind, the call resumes that run ([`crate::rules::attach`]), unless [`Insert::resumed_run`]
     /// names another. A call that gives out the id of a held job makes it a promised one ([`crate::rules::promise`]).
-    /// Refusals, in this order: [`StoreError::KeyConflict`], [`StoreError::ConversationBusy`],
+    /// Refusals, in this order: [`StoreError::KeyConflict`], [`StoreError::NotFound`]
+    /// for an unknown subject, [`StoreError::ConversationBusy`],
     /// [`StoreError::TooManyJobs`], [`StoreError::TooManyBytes`], [`StoreError::BudgetExceeded`].
     ///
     /// A paid job is entered into the ledger in the same step ([`crate::LedgerRow`]). A resumed run is already paid
@@ -82,6 +84,23 @@ pub trait Store: Send + Sync {
     /// Shows the text that the attempt has written so far. It replaces the text that was shown before, and the job
     /// keeps it until the attempt ends (G8). A crash may lose it. Not a change: the rev stays the same.
     async fn show_text(&self, lease: &Lease, text: &str) -> Result<(), StoreError>;
+
+    /// Begins a step of a run, or finds it ([`crate::rules::begin_step`]). [`StepStart::New`] is durable before the
+    /// caller sends the request. Not a change: the rev stays the same.
+    ///
+    /// Refused with [`StoreError::TooManyBytes`] if the run or its owner has no room for another step.
+    async fn begin_step(&self, lease: &Lease, step: &NewStep) -> Result<StepStart, StoreError>;
+
+    /// Records the end of a step that this claim has begun ([`crate::rules::end_step`]); the first end is kept. Not a
+    /// change: the rev stays the same.
+    async fn end_step(&self, lease: &Lease, key: &str, end: &StepEnd) -> Result<(), StoreError>;
+
+    /// Keeps a page that a run has read ([`crate::rules::save_page`]), unless the owner has it already. It is removed
+    /// with the last job that has read it. Not a change: the rev stays the same.
+    ///
+    /// Refused with [`StoreError::TooManyBytes`] if the run has no room, or the owner, who may have `max_bytes`.
+    async fn save_page(&self, lease: &Lease, page: &Page, max_bytes: u64)
+    -> Result<(), StoreError>;
 
     /// Ends an attempt: state and output in one write. The lease ends, whatever the settlement.
     async fn settle(&self, lease: &Lease, settlement: Settlement) -> Result<Job, StoreError>;
@@ -153,8 +172,8 @@ pub trait Store: Send + Sync {
     /// Deregisters a worker that is shutting down. The jobs that it still holds can be rescued at once.
     async fn deregister_worker(&self, worker: &WorkerId) -> Result<(), StoreError>;
 
-    /// Removes finished jobs with everything that belongs to them; never an unfinished one, and never one whose
-    /// remote run still has a pending stop.
+    /// Removes finished jobs with everything that belongs to them, jobs about them included ([`NewJob::subject`]);
+    /// otherwise never an unfinished one, and never one whose remote run still has a pending stop.
     ///
     /// A conversation is removed in one step. All other jobs are removed in small steps, so that no other call waits
     /// long for this; a crash in between leaves each job whole or removed. Not a change: no waiter is woken, and the
@@ -180,6 +199,22 @@ pub trait Store: Send + Sync {
         scope: &Scope,
         conversation: &ConversationId,
     ) -> Result<Vec<Job>, StoreError>;
+
+    /// Returns the newest job about this one ([`NewJob::subject`]) in one of these states, or in any state if none is
+    /// given; `None` if `scope` sees no such job.
+    async fn newest_about(
+        &self,
+        scope: &Scope,
+        subject: &JobId,
+        states: &[StateKind],
+    ) -> Result<Option<Job>, StoreError>;
+
+    /// Returns the recorded steps of a job, without their outputs, in the order of their start, then of their keys;
+    /// none for a job in another scope.
+    async fn steps(&self, scope: &Scope, job: &JobId) -> Result<Vec<JournalStep>, StoreError>;
+
+    /// Returns the page of an owner by its digest.
+    async fn page(&self, owner: &OwnerId, digest: &[u8; 32]) -> Result<Option<Page>, StoreError>;
 
     /// Returns the owner's conversations, those with the newest turn first. Turns hidden from conversation tools
     /// (held calls that have not succeeded) do not count.

@@ -7,9 +7,10 @@ use async_trait::async_trait;
 use crate::{
     Cancelled, ChangeWait, Changes, Checkpoint, Claimed, ClaimedNotice, ConversationId,
     ConversationPage, ConversationQuery, Cost, Insert, Inserted, Job, JobId, JobPage, JobQuery,
-    Lease, LedgerRow, NoticeClaim, NoticeOutcome, OwnerId, Profile, Progress, Prune, Pruned,
-    RemoteRun, RemoteStop, RescueBy, Rescued, Rev, Scope, Settlement, SpendQuery, SpendSum,
-    StateCount, Store, StoreError, Timestamp, WorkerId,
+    JournalStep, Lease, LedgerRow, NewStep, NoticeClaim, NoticeOutcome, OwnerId, Page, Profile,
+    Progress, Prune, Pruned, RemoteRun, RemoteStop, RescueBy, Rescued, Rev, Scope, Settlement,
+    SpendQuery, SpendSum, StateCount, StateKind, StepEnd, StepStart, Store, StoreError, Timestamp,
+    WorkerId,
 };
 
 /// Lists every method of the port once. This list generates [`StoreMethod`], the methods of [`StoreWrapper`] and the
@@ -71,6 +72,9 @@ wrapper_of! {
     Checkpoint: fn checkpoint(&self, lease: &Lease, checkpoint: &Checkpoint) -> ();
     ShowProgress: fn show_progress(&self, lease: &Lease, progress: &Progress) -> ();
     ShowText: fn show_text(&self, lease: &Lease, text: &str) -> ();
+    BeginStep: fn begin_step(&self, lease: &Lease, step: &NewStep) -> StepStart;
+    EndStep: fn end_step(&self, lease: &Lease, key: &str, end: &StepEnd) -> ();
+    SavePage: fn save_page(&self, lease: &Lease, page: &Page, max_bytes: u64) -> ();
     Settle: fn settle(&self, lease: &Lease, settlement: Settlement) -> Job;
     Cancel: fn cancel(&self, scope: &Scope, id: &JobId) -> Cancelled;
     Rescue: fn rescue(&self, dead: &RescueBy) -> Rescued;
@@ -89,6 +93,9 @@ wrapper_of! {
     List: fn list(&self, scope: &Scope, query: &JobQuery) -> JobPage;
     Counts: fn counts(&self, scope: &Scope, at_most: u32) -> Vec<StateCount>;
     Turns: fn turns(&self, scope: &Scope, conversation: &ConversationId) -> Vec<Job>;
+    NewestAbout: fn newest_about(&self, scope: &Scope, subject: &JobId, states: &[StateKind]) -> Option<Job>;
+    Steps: fn steps(&self, scope: &Scope, job: &JobId) -> Vec<JournalStep>;
+    Page: fn page(&self, owner: &OwnerId, digest: &[u8; 32]) -> Option<Page>;
     Conversations: fn conversations(&self, owner: &OwnerId, query: &ConversationQuery) -> ConversationPage;
     LedgerRows: fn ledger_rows(&self, scope: &Scope, job: &JobId) -> Vec<LedgerRow>;
     Spend: fn spend(&self, scope: &Scope, query: &SpendQuery) -> Vec<SpendSum>;

@@ -348,6 +348,7 @@ mod tests {
         let new = NewJob {
             owner: OwnerId::new("ann"),
             conversation: Some(ConversationId::new("c")),
+            subject: None,
             profile: Profile::new("perplexity"),
             workflow: "deep_research".to_owned(),
             title: question.to_owned(),

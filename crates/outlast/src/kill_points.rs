@@ -111,6 +111,9 @@ impl StoreWrapper for KillPointStore {
             | StoreMethod::Renew
             | StoreMethod::ShowProgress
             | StoreMethod::ShowText
+            | StoreMethod::BeginStep
+            | StoreMethod::EndStep
+            | StoreMethod::SavePage
             | StoreMethod::Cancel
             | StoreMethod::Rescue
             | StoreMethod::RecordLateRun
@@ -129,6 +132,9 @@ impl StoreWrapper for KillPointStore {
             | StoreMethod::Job
             | StoreMethod::List
             | StoreMethod::Turns
+            | StoreMethod::NewestAbout
+            | StoreMethod::Steps
+            | StoreMethod::Page
             | StoreMethod::Conversations
             | StoreMethod::Counts
             | StoreMethod::LedgerRows

@@ -151,6 +151,7 @@ mod tests {
         let new = NewJob {
             owner: OwnerId::new("ann"),
             conversation: None,
+            subject: None,
             profile: Profile::new("perplexity"),
             workflow: "deep_research".to_owned(),
             title: "why?".to_owned(),

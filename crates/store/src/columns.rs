@@ -103,6 +103,7 @@ pub(crate) trait Columns {
         let new = NewJob {
             owner,
             conversation,
+            subject: None,
             profile: Profile::new(self.text("profile")?),
             workflow: self.text("workflow")?,
             title: self.text("title")?,
@@ -122,7 +123,7 @@ pub(crate) trait Columns {
             }
             None => None,
         };
-        let job = Job {
+        let mut job = Job {
             id: job_id(&id)?,
             new,
             turn,
@@ -141,6 +142,8 @@ pub(crate) trait Columns {
             updated_at: self.time("updated_at")?,
             rev: Rev(self.count("rev")?),
         };
+        job.new.subject =
+            self.maybe_text("subject")?.map(|subject| job_id(&subject)).transpose()?;
         let notice = match self.maybe_number("notice")? {
             None | Some(0) => EndNotices::Off,
             Some(_) => EndNotices::Kept,

@@ -1,8 +1,8 @@
 //! The operations of a store that is copied, or copied to: see `transfer`.
 
 use async_trait::async_trait;
-use outlast_core::rules::{IdentityRecord, KeyRecord};
-use outlast_core::{LedgerRow, Record, StoreError};
+use outlast_core::rules::{IdentityRecord, KeyRecord, StoredStep};
+use outlast_core::{LedgerRow, Page, Record, StoreError};
 
 /// The maximum number of jobs in memory at a time.
 pub(crate) const BATCH_JOBS: usize = 200;
@@ -60,6 +60,10 @@ pub(crate) struct WholeJob {
     pub(crate) identity: Option<IdentityRecord>,
     /// The provider's last response, unchanged.
     pub(crate) raw: Option<Vec<u8>>,
+    /// The steps of its run, in the order of their keys.
+    pub(crate) steps: Vec<StoredStep>,
+    /// The pages that its run has read, in the order of their digests.
+    pub(crate) pages: Vec<Page>,
 }
 
 /// The numbers of a store's jobs and ledger rows.

@@ -8,6 +8,7 @@ mod statements;
 mod clock;
 mod columns;
 mod copy_side;
+mod journal_columns;
 mod ledger_columns;
 mod listing;
 mod memory;

@@ -1,6 +1,7 @@
 //! The reference store: maps behind a mutex. Its jobs are lost when the process exits. For tests, and for users who want no
 //! files.
 
+mod journal;
 mod tables;
 
 use std::cmp::Reverse;
@@ -13,10 +14,10 @@ use outlast_core::rules::{EarlierCall, Turn};
 use outlast_core::{
     Cancelled, Change, ChangeWait, Changes, Checkpoint, Claimed, ClaimedNotice, Clock,
     ConversationId, ConversationPage, ConversationQuery, Cost, Cursor, EndNotices, InitialWorker,
-    Insert, Inserted, Job, JobId, JobPage, JobQuery, JobState, Lease, LedgerRow, NoticeClaim,
-    NoticeOutcome, OwnerId, Profile, Progress, Prune, Pruned, Record, RemoteRun, RemoteStop,
-    RescueBy, Rescued, Rev, Scope, Settlement, SpendQuery, SpendSum, StateCount, StateKind, Store,
-    StoreError, Timestamp, WorkerId, rules,
+    Insert, Inserted, Job, JobId, JobPage, JobQuery, JobState, JournalStep, Lease, LedgerRow,
+    NewStep, NoticeClaim, NoticeOutcome, OwnerId, Page, Profile, Progress, Prune, Pruned, Record,
+    RemoteRun, RemoteStop, RescueBy, Rescued, Rev, Scope, Settlement, SpendQuery, SpendSum,
+    StateCount, StateKind, StepEnd, StepStart, Store, StoreError, Timestamp, WorkerId, rules,
 };
 use uuid::Uuid;
 
@@ -196,6 +197,23 @@ impl Store for MemoryStore {
         let mut tables = self.tables();
         let record = tables.record_mut(&lease.job).ok_or(StoreError::LeaseLost)?;
         rules::show_text(record, lease, text)
+    }
+
+    async fn begin_step(&self, lease: &Lease, step: &NewStep) -> Result<StepStart, StoreError> {
+        self.tables().begin_step(lease, step, self.clock.now())
+    }
+
+    async fn end_step(&self, lease: &Lease, key: &str, end: &StepEnd) -> Result<(), StoreError> {
+        self.tables().end_step(lease, key, end, self.clock.now())
+    }
+
+    async fn save_page(
+        &self,
+        lease: &Lease,
+        page: &Page,
+        max_bytes: u64,
+    ) -> Result<(), StoreError> {
+        self.tables().save_page(lease, page, max_bytes)
     }
 
     /// The provider's raw response is not stored: it exists for later versions, and this store ends with its process.
@@ -434,6 +452,23 @@ impl Store for MemoryStore {
         let mut turns: Vec<Job> = tables.jobs().filter(of_conversation).cloned().collect();
         turns.sort_by(|a, b| (&a.new.owner, a.turn).cmp(&(&b.new.owner, b.turn)));
         Ok(turns)
+    }
+
+    async fn newest_about(
+        &self,
+        scope: &Scope,
+        subject: &JobId,
+        states: &[StateKind],
+    ) -> Result<Option<Job>, StoreError> {
+        Ok(self.tables().newest_about(scope, subject, states, self.clock.now()))
+    }
+
+    async fn steps(&self, scope: &Scope, job: &JobId) -> Result<Vec<JournalStep>, StoreError> {
+        Ok(self.tables().steps(scope, job))
+    }
+
+    async fn page(&self, owner: &OwnerId, digest: &[u8; 32]) -> Result<Option<Page>, StoreError> {
+        Ok(self.tables().pages.get(&(owner.clone(), *digest)).cloned())
     }
 
     async fn conversations(

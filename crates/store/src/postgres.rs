@@ -19,6 +19,7 @@ mod insert;
 mod identities;
 mod room;
 mod ledger;
+mod journal;
 mod claims;
 mod writes;
 mod notices;

@@ -15,6 +15,7 @@ mod identities;
 mod notices;
 mod owners;
 mod ledger;
+mod journal;
 mod prune;
 mod reads;
 mod conversations;
@@ -56,9 +57,10 @@ use async_trait::async_trait;
 use outlast_core::{
     Cancelled, ChangeWait, Changes, Checkpoint, Claimed, ClaimedNotice, Clock, ConversationId,
     ConversationPage, ConversationQuery, Cost, EndNotices, Insert, Inserted, Job, JobId, JobPage,
-    JobQuery, Lease, LedgerRow, NoticeClaim, NoticeOutcome, OwnerId, Profile, Progress, Prune,
-    Pruned, RemoteRun, RemoteStop, RescueBy, Rescued, Rev, Scope, Settlement, SpendQuery, SpendSum,
-    StateCount, Store, StoreError, Timestamp, WorkerId, rules,
+    JobQuery, JournalStep, Lease, LedgerRow, NewStep, NoticeClaim, NoticeOutcome, OwnerId, Page,
+    Profile, Progress, Prune, Pruned, RemoteRun, RemoteStop, RescueBy, Rescued, Rev, Scope,
+    Settlement, SpendQuery, SpendSum, StateCount, StateKind, StepEnd, StepStart, Store, StoreError,
+    Timestamp, WorkerId, rules,
 };
 use rusqlite::Connection;
 use tokio::time::Instant;
@@ -290,6 +292,26 @@ impl Store for SqliteStore {
         self.writer()?.run(move |tx| commands::show_text(tx, &lease, &text)).await
     }
 
+    async fn begin_step(&self, lease: &Lease, step: &NewStep) -> Result<StepStart, StoreError> {
+        let (lease, step) = (lease.clone(), step.clone());
+        self.writer()?.run(move |tx| journal::begin_step(tx, &lease, &step)).await
+    }
+
+    async fn end_step(&self, lease: &Lease, key: &str, end: &StepEnd) -> Result<(), StoreError> {
+        let (lease, key, end) = (lease.clone(), key.to_owned(), end.clone());
+        self.writer()?.run(move |tx| journal::end_step(tx, &lease, &key, &end)).await
+    }
+
+    async fn save_page(
+        &self,
+        lease: &Lease,
+        page: &Page,
+        max_bytes: u64,
+    ) -> Result<(), StoreError> {
+        let (lease, page) = (lease.clone(), page.clone());
+        self.writer()?.run(move |tx| journal::save_page(tx, &lease, &page, max_bytes)).await
+    }
+
     async fn settle(&self, lease: &Lease, settlement: Settlement) -> Result<Job, StoreError> {
         let (lease, notices) = (lease.clone(), self.notices);
         self.writer()?.run(move |tx| commands::settle(tx, &lease, &settlement, notices)).await
@@ -420,6 +442,29 @@ impl Store for SqliteStore {
         self.readers
             .run(move |connection| conversations::turns(connection, &scope, &conversation, now))
             .await
+    }
+
+    async fn newest_about(
+        &self,
+        scope: &Scope,
+        subject: &JobId,
+        states: &[StateKind],
+    ) -> Result<Option<Job>, StoreError> {
+        let (scope, subject, states) = (scope.clone(), *subject, states.to_vec());
+        let now = self.clock.now();
+        self.readers
+            .run(move |connection| reads::newest_about(connection, &scope, &subject, &states, now))
+            .await
+    }
+
+    async fn steps(&self, scope: &Scope, job: &JobId) -> Result<Vec<JournalStep>, StoreError> {
+        let (scope, job) = (scope.clone(), *job);
+        self.readers.run(move |connection| journal::steps(connection, &scope, &job)).await
+    }
+
+    async fn page(&self, owner: &OwnerId, digest: &[u8; 32]) -> Result<Option<Page>, StoreError> {
+        let (owner, digest) = (owner.clone(), *digest);
+        self.readers.run(move |connection| journal::page(connection, &owner, &digest)).await
     }
 
     async fn conversations(

@@ -4,7 +4,9 @@
 use std::borrow::Cow;
 
 use outlast_core::rules::{IdentityRecord, KeyRecord};
-use outlast_core::{CallMode, Job, LedgerRow, OwnerId, Record, StoreError, Timestamp, rules};
+use outlast_core::{
+    CallMode, Job, JournalStep, LedgerRow, OwnerId, Page, Record, StoreError, Timestamp, rules,
+};
 
 use crate::columns::{
     StateColumns, checkpoint_column, identity_life, json, key_life, millis, to_signed, word,
@@ -226,5 +228,39 @@ table! {
         span: bigint = identity_life(identity.life).0,
         span_answered: bigint = identity_life(identity.life).1,
         answered_at: bigint = identity.answered_at,
+    }
+}
+
+table! {
+    /// A step of a run.
+    STEPS, step(step: &JournalStep, seq: i64) -> '_ {
+        job: bigint = seq,
+        key: text = &*step.key,
+        kind: text = &*step.kind,
+        input_digest: bytea = &step.input_digest[..],
+        state: text = step.state.as_str(),
+        fence: bigint = step.fence.0,
+        bound_nano: bigint = step.bound.0,
+        spent_nano: bigint = step.spent.0,
+        tokens_in: bigint = step.tokens_in,
+        tokens_out: bigint = step.tokens_out,
+        resent: bigint = step.resent,
+        started_at: bigint = step.started_at,
+        ended_at: bigint = step.ended_at,
+    }
+}
+
+table! {
+    /// A page that a run has read.
+    PAGES, page<'a>(owner: &'a OwnerId, page: &'a Page) -> 'a {
+        owner: text = owner.as_str(),
+        digest: bytea = &page.digest[..],
+        url: text = &*page.url,
+        final_url: text = &*page.final_url,
+        status: bigint = i64::from(page.status),
+        media_type: text = page.media_type.as_deref(),
+        fetched_at: bigint = page.fetched_at,
+        truncated: bigint = i64::from(page.truncated),
+        text: text = &*page.text,
     }
 }

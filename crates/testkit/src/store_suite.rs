@@ -13,6 +13,7 @@ pub mod conversing;
 pub mod holding;
 pub mod identities;
 pub mod inserting;
+pub mod journaling;
 pub mod keeping;
 pub mod keys;
 pub mod leases;
@@ -22,6 +23,7 @@ pub mod rescuing;
 pub mod settling;
 pub mod telling;
 pub mod spending;
+pub mod subjects;
 pub mod workers;
 
 pub use fixture::{
@@ -242,6 +244,24 @@ macro_rules! store_suite {
                 g6_caps_are_decided_with_the_insert_and_stay_within_the_limits
                 g6_another_run_of_a_job_stays_within_the_limits
                 g6_sums_of_absurd_amounts_are_the_largest_number
+            }
+            journaling {
+                k2_a_recorded_step_is_never_sent_again
+                k3_an_open_step_is_begun_again_only_if_allowed
+                k2_a_stale_lease_records_no_step_and_no_page
+                k2_a_step_is_begun_by_one_of_many
+                k2_a_journal_counts_toward_the_bytes_of_its_owner
+                k2_outputs_and_pages_are_cut_and_cleaned
+                k2_a_page_stays_as_long_as_a_job_that_has_read_it
+                k2_a_journal_belongs_to_its_job
+            }
+            subjects {
+                j1_a_report_has_one_unfinished_check
+                j1_many_concurrent_calls_make_one_check
+                j1_a_check_needs_a_report_of_its_owner
+                j1_the_newest_check_is_found_by_its_report
+                j1_a_check_is_removed_with_its_report
+                j1_a_check_is_kept_as_long_as_its_report
             }
             workers {
                 a_worker_is_known_from_its_first_claim

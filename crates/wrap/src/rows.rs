@@ -184,6 +184,7 @@ impl Rows {
         let job = NewJob {
             owner: self.shared.store.owner(),
             conversation: None,
+            subject: None,
             profile: self.shared.profile.clone(),
             workflow: format!("{PROVIDER}/{server}"),
             title: tool.to_owned(),

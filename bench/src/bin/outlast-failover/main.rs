@@ -157,6 +157,7 @@ fn a_job(owner: &str) -> NewJob {
     NewJob {
         owner: OwnerId::new(owner),
         conversation: None,
+        subject: None,
         profile: Profile::new("failover"),
         workflow: "failover".to_owned(),
         title: "Does it last?".to_owned(),

@@ -14,6 +14,8 @@ use crate::{
 /// The facts about an owner that decide whether a job is added. A store reads them in the transaction of the insert.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OwnerUsage {
+    /// True if the new job is about another one ([`NewJob::subject`]) and the owner has no such job.
+    pub lacks_subject: bool,
     /// The unfinished turn of the new job's conversation, if there is one.
     pub busy: Option<JobId>,
     /// The number of the conversation's latest turn; zero if it has none.
@@ -90,6 +92,9 @@ pub fn admit(
         reservation,
         initial_worker: _,
     } = insert;
+    if usage.lacks_subject {
+        return Err(StoreError::NotFound);
+    }
     if let Some(busy) = usage.busy {
         return Err(StoreError::ConversationBusy(busy));
     }
@@ -185,6 +190,7 @@ mod tests {
     #[test]
     fn an_insert_is_refused_by_its_conversation_then_the_quotas_then_the_budget() {
         let busy = OwnerUsage {
+            lacks_subject: false,
             busy: Some(id()),
             last_turn: 1,
             unfinished: 2,

@@ -5,13 +5,14 @@ use crate::rules::{KeyRecord, expires_at};
 use crate::{Job, JobState, Prune, RemoteStop, Timestamp};
 
 /// Returns whether `prune` covers the job and nothing forbids its removal. `key` is the one that names the job, if
-/// any.
+/// any. A job about another one ([`crate::NewJob::subject`]) is also removed with it, in any state.
 pub fn is_prunable(job: &Job, key: Option<&KeyRecord>, prune: &Prune, now: Timestamp) -> bool {
     match prune {
         Prune::Expired => removable_at(job, key).is_some_and(|moment| moment <= now),
         Prune::EndedBefore(moment) => {
             is_done(job)
                 && job.new.conversation.is_none()
+                && job.new.subject.is_none()
                 && job.ended_at().is_some_and(|end| end < *moment)
         }
         Prune::Conversation(conversation) => {
@@ -76,6 +77,10 @@ mod tests {
             let removed = prunes.each_ref().map(|prune| is_prunable(&job, None, prune, later));
             assert_eq!(removed, expected, "{:?} {:?}", job.state, job.new.conversation);
         }
+        let mut check = queued().job;
+        (check.state, check.new.subject) = (failed(), Some(check.id));
+        let removed = prunes.each_ref().map(|prune| is_prunable(&check, None, prune, later));
+        assert_eq!(removed, [true, false, false], "J1: a check stays as long as its report");
         let mut kept = queued().job;
         kept.state = failed();
         assert!(

@@ -17,6 +17,7 @@ pub(crate) fn queued() -> Record {
     let new = NewJob {
         owner: OwnerId::new("ann"),
         conversation: None,
+        subject: None,
         profile: Profile::new("agent"),
         workflow: NewJob::DEEP_RESEARCH.to_owned(),
         title: "why".to_owned(),

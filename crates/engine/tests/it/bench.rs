@@ -206,6 +206,7 @@ pub(crate) fn research() -> NewJob {
     NewJob {
         owner: OwnerId::new("ann"),
         conversation: None,
+        subject: None,
         profile: Scripted::profile(),
         workflow: NewJob::DEEP_RESEARCH.to_owned(),
         title: "why".to_owned(),

@@ -219,6 +219,7 @@ pub(crate) fn turn(id: &ConversationId, question: &str) -> NewJob {
     NewJob {
         owner: ann(),
         conversation: Some(id.clone()),
+        subject: None,
         profile: Scripted::profile(),
         workflow: "deep_research".to_owned(),
         title: question.to_owned(),

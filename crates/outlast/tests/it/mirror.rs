@@ -24,6 +24,7 @@ async fn ask(world: &World, profile: Profile) -> Job {
     let job = NewJob {
         owner: OwnerId::new("local"),
         conversation: Some(ConversationId::new(ID)),
+        subject: None,
         profile,
         workflow: "deep_research".to_owned(),
         title: "Why is the sky blue?".to_owned(),

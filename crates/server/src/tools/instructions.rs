@@ -23,6 +23,7 @@ pub(crate) fn research_job(
     Ok(NewJob {
         owner: owner.clone(),
         conversation: None,
+        subject: None,
         profile,
         workflow: DEEP_RESEARCH.to_owned(),
         title: title(ask.question()),

@@ -1,15 +1,15 @@
 //! The data of the memory store and its queries, all under the store's lock.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use outlast_core::rules::{
-    Admitted, EarlierCall, FirstCharge, IdentityRecord, KeyRecord, OwnerUsage, Turn,
+    Admitted, EarlierCall, FirstCharge, IdentityRecord, KeyRecord, OwnerUsage, StoredStep, Turn,
 };
 use outlast_core::{
     ChargeState, Checkpoint, ClaimedNotice, ConversationId, ConversationSummary, CountedSpend, Day,
-    InitialWorker, Job, JobId, JobQuery, Key, LedgerRow, NanoUsd, NewJob, OwnerId, Profile, Prune,
-    Record, RemoteRun, RequestNote, Rev, Scope, SpendBy, SpendSum, StateKind, StoreError, Summary,
-    SummaryCharge, Timestamp, WorkerId, rules, search,
+    InitialWorker, Job, JobId, JobQuery, Key, LedgerRow, NanoUsd, NewJob, OwnerId, Page, Profile,
+    Prune, Record, RemoteRun, RequestNote, Rev, Scope, SpendBy, SpendSum, StateKind, StoreError,
+    Summary, SummaryCharge, Timestamp, WorkerId, rules, search,
 };
 use tokio::sync::watch;
 
@@ -25,6 +25,11 @@ pub(super) struct Tables {
     /// The identities of calls, by the number of their job.
     pub(super) identities: BTreeMap<u64, IdentityRecord>,
     pub(super) owners: HashMap<OwnerId, OwnerTurns>,
+    /// The steps of runs, by the number of their job and their key.
+    pub(super) steps: BTreeMap<(u64, String), StoredStep>,
+    pub(super) pages: HashMap<(OwnerId, [u8; 32]), Page>,
+    /// The jobs that have read each page.
+    pub(super) readers: HashMap<(OwnerId, [u8; 32]), BTreeSet<u64>>,
     /// A row for each paid run. Rows stay when their jobs are removed.
     pub(super) ledger: Vec<LedgerRow>,
     /// The days on which a sweep found old rows in the ledger.
@@ -111,7 +116,9 @@ impl Tables {
         let turns = || self.jobs().filter(|job| same_conversation(job, new));
         let unfinished = |job: &&Job| !job.state.kind().is_terminal();
         let own = || self.records.values().filter(|record| record.job.new.owner == new.owner);
+        let has_subject = |subject: &JobId| own().any(|record| record.job.id == *subject);
         OwnerUsage {
+            lacks_subject: new.subject.is_some_and(|subject| !has_subject(&subject)),
             busy: turns().find(unfinished).map(|job| job.id),
             last_turn: turns().map(|job| job.turn).max().unwrap_or(0),
             unfinished: own().map(|record| &record.job).filter(unfinished).count() as u64,
@@ -253,14 +260,21 @@ impl Tables {
         let goes = |(seq, Record { job, .. }): &(&u64, &Record)| {
             scope.sees(&job.new.owner) && rules::is_prunable(job, keys.get(seq), prune, now)
         };
-        let gone: Vec<u64> = self.records.iter().filter(goes).map(|(seq, _)| *seq).collect();
-        for seq in &gone {
+        let mut gone: BTreeMap<u64, JobId> =
+            self.records.iter().filter(goes).map(|(seq, record)| (*seq, record.job.id)).collect();
+        let subjects: HashSet<JobId> = gone.values().copied().collect();
+        let is_about =
+            |job: &Job| job.new.subject.is_some_and(|subject| subjects.contains(&subject));
+        let about = self.records.iter().filter(|(_, record)| is_about(&record.job));
+        gone.extend(about.map(|(seq, record)| (*seq, record.job.id)));
+        for seq in gone.keys() {
             self.records.remove(seq);
         }
         let Self { records, seqs, keys, identities, .. } = self;
         seqs.retain(|_, seq| records.contains_key(seq));
         keys.retain(|_, key| records.contains_key(&key.seq));
         identities.retain(|seq, _| records.contains_key(seq));
+        self.forget_runs();
         count(gone.len())
     }
 

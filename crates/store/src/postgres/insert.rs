@@ -132,13 +132,13 @@ async fn decide(
              union all select seq from jobs where id = $3)",
         rows::WHOLE
     );
-    let own_id = id.to_string();
+    let (own_id, subject) = (id.to_string(), new.subject.map(|subject| subject.to_string()));
     let [made, _, known, standing, bytes] = tx
         .load([
             (KNOW_OWNER, &[&owner]),
             (LOCK_OWNER, &[&owner]),
             (&known, &[&owner, &key_text, &own_id]),
-            (STANDING, &[&owner, &conversation]),
+            (STANDING, &[&owner, &conversation, &subject]),
             (room::ADD_UP, &[&owner]),
         ])
         .await?;
@@ -167,6 +167,7 @@ async fn decide(
         false => NanoUsd(0),
     };
     let usage = OwnerUsage {
+        lacks_subject: get(standing, "lacks_subject")?,
         busy: busy.map(|busy| columns::job_id(&busy)).transpose()?,
         last_turn: standing.small("last_turn")?,
         unfinished: standing.count("unfinished")?,

@@ -12,6 +12,7 @@ select
   (select id from jobs where owner = $1 and conversation = $2 and ended_at is null) as busy,
   (select coalesce(max(turn), 0) from jobs where owner = $1 and conversation = $2) as last_turn,
   (select count(*) from jobs where owner = $1 and ended_at is null) as unfinished,
+  $3::text is not null and not exists (select 1 from jobs where id = $3 and owner = $1) as lacks_subject,
   nextval(pg_get_serial_sequence('jobs', 'seq')) as seq
 
 -- name: add_bytes

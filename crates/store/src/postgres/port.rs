@@ -9,9 +9,10 @@ use futures_util::FutureExt as _;
 use outlast_core::{
     Cancelled, ChangeWait, Changes, Checkpoint, Claimed, ClaimedNotice, ConversationId,
     ConversationPage, ConversationQuery, Cost, Cursor, Insert, Inserted, Job, JobId, JobPage,
-    JobQuery, Lease, LedgerRow, NoticeClaim, NoticeOutcome, OwnerId, Profile, Progress, Prune,
-    Pruned, Record, RemoteRun, RemoteStop, RescueBy, Rescued, Rev, Scope, Settlement, SpendQuery,
-    SpendSum, StateCount, StateKind, Store, StoreError, Timestamp, WorkerId, rules,
+    JobQuery, JournalStep, Lease, LedgerRow, NewStep, NoticeClaim, NoticeOutcome, OwnerId, Page,
+    Profile, Progress, Prune, Pruned, Record, RemoteRun, RemoteStop, RescueBy, Rescued, Rev, Scope,
+    Settlement, SpendQuery, SpendSum, StateCount, StateKind, StepEnd, StepStart, Store, StoreError,
+    Timestamp, WorkerId, rules,
 };
 use tokio_postgres::types::{ToSql, Type};
 use uuid::Uuid;
@@ -24,7 +25,7 @@ use super::step::Durability;
 use super::text::{escape, escape_owner};
 use super::tx::{Param, Tx};
 use super::writes::{self, Effect, Reads, Write, amendment, explain_lost_commit, light};
-use super::{PostgresStore, batch, identities, insert, ledger, notices, partials};
+use super::{PostgresStore, batch, identities, insert, journal, ledger, notices, partials};
 use crate::columns::{self, Columns};
 use crate::ledger_columns::{self, LedgerColumns as _};
 use crate::{listing, page};
@@ -120,6 +121,35 @@ impl Store for PostgresStore {
         let shown = (lease.clone(), text.to_owned());
         let step = self.shared.step(Durability::Soon, shown, |(lease, text), tx| {
             partials::show(tx, lease, text).boxed()
+        });
+        step.await.map(drop)
+    }
+
+    async fn begin_step(&self, lease: &Lease, step: &NewStep) -> Result<StepStart, StoreError> {
+        let begun = (lease.clone(), step.clone());
+        let step = self.shared.step(Durability::Commit, begun, |(lease, step), tx| {
+            journal::begin_step(tx, lease, step).boxed()
+        });
+        Ok(step.await?.0)
+    }
+
+    async fn end_step(&self, lease: &Lease, key: &str, end: &StepEnd) -> Result<(), StoreError> {
+        let ended = (lease.clone(), key.to_owned(), end.clone());
+        let step = self.shared.step(Durability::Commit, ended, |(lease, key, end), tx| {
+            journal::end_step(tx, lease, key, end).boxed()
+        });
+        step.await.map(drop)
+    }
+
+    async fn save_page(
+        &self,
+        lease: &Lease,
+        page: &Page,
+        max_bytes: u64,
+    ) -> Result<(), StoreError> {
+        let read = (lease.clone(), page.clone(), max_bytes);
+        let step = self.shared.step(Durability::Commit, read, |(lease, page, max_bytes), tx| {
+            journal::save_page(tx, lease, page, *max_bytes).boxed()
         });
         step.await.map(drop)
     }
@@ -281,6 +311,23 @@ impl Store for PostgresStore {
             .await?;
         let turns = rows.iter().map(|row| rows::read_stored(row).map(|stored| stored.record.job));
         Ok(turns.collect::<Result<_, _>>()?)
+    }
+
+    async fn newest_about(
+        &self,
+        scope: &Scope,
+        subject: &JobId,
+        states: &[StateKind],
+    ) -> Result<Option<Job>, StoreError> {
+        self.shared.newest_about(scope, subject, states).await
+    }
+
+    async fn steps(&self, scope: &Scope, job: &JobId) -> Result<Vec<JournalStep>, StoreError> {
+        self.shared.steps(scope, job).await
+    }
+
+    async fn page(&self, owner: &OwnerId, digest: &[u8; 32]) -> Result<Option<Page>, StoreError> {
+        self.shared.page(owner, digest).await
     }
 
     async fn conversations(

@@ -20,7 +20,8 @@ const TOGETHER: usize = 100;
 const EXPIRED: &str = "removable_at <= $1";
 
 /// The same rule for jobs that a person wants to remove.
-const ENDED: &str = "ended_at < $1 and conversation is null and remote is distinct from 'owed'";
+const ENDED: &str = "ended_at < $1 and conversation is null and remote is distinct from 'owed'
+     and not exists (select from job_terms join jobs as report on report.id = job_terms.subject where job_terms.job = jobs.seq)";
 
 /// The treatment of a job that another step has locked.
 #[derive(Clone, Copy)]
@@ -31,15 +32,18 @@ enum InHand {
     WaitedFor,
 }
 
-/// Builds the statement that removes the jobs that match the condition, with all their related rows.
+/// Builds the statement that removes the jobs that match the condition, with all their related rows and the jobs about them,
+/// in any state.
 fn delete(condition: &str, in_hand: InHand) -> String {
     let locked = match in_hand {
         InHand::Left => "skip locked",
         InHand::WaitedFor => "",
     };
     format!(
-        "with doomed as (select seq from jobs where {condition} order by seq for update {locked}),
-           gone as (delete from jobs using doomed where jobs.seq = doomed.seq returning jobs.seq, owner, bytes),
+        "with doomed as (select seq, id from jobs where {condition} order by seq for update {locked}),
+           whole as (select seq from doomed
+             union select job_terms.job from job_terms join doomed on job_terms.subject = doomed.id),
+           gone as (delete from jobs using whole where jobs.seq = whole.seq returning jobs.seq, owner, bytes),
            bodies_gone as (delete from bodies using gone where job = gone.seq),
            revs_gone as (delete from revs using gone where job = gone.seq),
            keys_gone as (delete from keys using gone where job = gone.seq),

@@ -127,13 +127,13 @@ pub(super) async fn add(tx: &mut Tx, seq: i64, record: &Record) -> Result<(), Fa
 pub(super) static ADD: LazyLock<String> = LazyLock::new(|| {
     let names = [&["seq"][..], &names(NEW_JOB), &["session", "failed"]].concat();
     let n = names.len();
-    let (ask, allowance, notice) = (n + 1, n + 2, n + 3);
+    let (ask, allowance, notice, subject) = (n + 1, n + 2, n + 3, n + 4);
     format!(
         "with job as ({}),
            owed as (insert into unindexed (job) values ($1)),
-           terms as (insert into job_terms (job, allowance, notice)
-             select $1::bigint, ${allowance}::text, ${notice}::bigint
-             where ${allowance}::text is not null or ${notice}::bigint <> 0)
+           terms as (insert into job_terms (job, allowance, notice, subject)
+             select $1::bigint, ${allowance}::text, ${notice}::bigint, ${subject}::text
+             where ${allowance}::text is not null or ${notice}::bigint <> 0 or ${subject}::text is not null)
          insert into bodies (job, ask) values ($1, ${ask})",
         insert("insert into jobs", &names),
     )
@@ -150,6 +150,7 @@ pub(super) fn insert_params(seq: i64, record: &Record) -> Result<Vec<Param>, Sto
     params.push(Box::new(json(&job.new.request)?));
     params.push(Box::new(allowance(job)?));
     params.push(Box::new(notice(record.notice)));
+    params.push(Box::new(job.new.subject.map(|subject| subject.to_string())));
     Ok(params)
 }
 

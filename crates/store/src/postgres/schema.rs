@@ -12,7 +12,7 @@ use super::lineage::{self, FoundDatabase};
 use crate::unavailable;
 
 /// Each migration updates the tables by one version.
-const MIGRATIONS: [&str; 11] = [
+const MIGRATIONS: [&str; 12] = [
     include_str!("migrations/1.sql"),
     include_str!("migrations/2.sql"),
     include_str!("migrations/3.sql"),
@@ -24,6 +24,7 @@ const MIGRATIONS: [&str; 11] = [
     include_str!("migrations/9.sql"),
     include_str!("migrations/10.sql"),
     include_str!("migrations/11.sql"),
+    include_str!("migrations/12.sql"),
 ];
 
 /// Ensures that the tables are those of this version. Does not change those of an older copy of the store.

@@ -13,9 +13,10 @@ use super::fault::Fault;
 use super::rows::{self, Stored, get, params};
 use super::text::escape;
 use super::tx::{InOrder, Param, Sent, borrow_all, columns_of};
-use super::{identities, ledger, lineage, schema};
+use super::{identities, journal, ledger, lineage, schema};
 use crate::columns::{Columns as _, to_signed};
 use crate::copy_side::{BATCH_JOBS, BATCH_ROWS, CopyRefusal, CopySide, JobCounts, WholeJob};
+use crate::journal_columns::JournalColumns as _;
 use crate::ledger_columns::LedgerColumns as _;
 use crate::{tables, unavailable};
 
@@ -164,12 +165,21 @@ impl CopySide for PostgresSide {
         for row in self.query(&of_jobs, &[&after, &last]).await? {
             identities.insert(row.number("job")?, identities::of_row(&row)?);
         }
-        let with_identity = |row| {
+        let (mut steps, mut pages) = (HashMap::<i64, Vec<_>>::new(), HashMap::<i64, Vec<_>>::new());
+        for row in self.query(journal::STEPS_OF_JOBS, &[&after, &last]).await? {
+            steps.entry(row.number("job")?).or_default().push(row.stored_step()?);
+        }
+        for row in self.query(journal::PAGES_OF_JOBS, &[&after, &last]).await? {
+            pages.entry(row.number("job")?).or_default().push(row.page()?);
+        }
+        let with_rows = |row| {
             let mut job = whole_job(row)?;
             job.identity = identities.remove(&job.seq);
+            job.steps = steps.remove(&job.seq).unwrap_or_default();
+            job.pages = pages.remove(&job.seq).unwrap_or_default();
             Ok(job)
         };
-        Ok(found.iter().map(with_identity).collect::<Result<_, Fault>>()?)
+        Ok(found.iter().map(with_rows).collect::<Result<_, Fault>>()?)
     }
 
     async fn source(&mut self) -> Result<Option<i64>, CopyRefusal> {
@@ -227,13 +237,14 @@ fn whole_job(row: &Row) -> Result<WholeJob, Fault> {
     // Its worker ended together with its process.
     record.job.partial = None;
     let key = row.maybe_text("key")?.zip(key);
-    Ok(WholeJob { seq, record, key, identity: None, raw: get(row, "raw")? })
+    let (steps, pages) = (Vec::new(), Vec::new());
+    Ok(WholeJob { seq, record, key, identity: None, raw: get(row, "raw")?, steps, pages })
 }
 
 /// Adds the job as it was when it was new, then updates it to its current state.
 fn add(
     writes: &mut Vec<(&'static str, Vec<Param>)>,
-    WholeJob { seq, record, key, identity, raw }: &WholeJob,
+    WholeJob { seq, record, key, identity, raw, steps, pages }: &WholeJob,
 ) -> Result<(), Fault> {
     let (seq, job) = (*seq, &record.job);
     let owner = escape(job.new.owner.as_str());
@@ -248,6 +259,12 @@ fn add(
     }
     if let Some(identity) = identity {
         writes.push((&identities::ADD, params(tables::identity(&job.new.owner, identity, seq)?)));
+    }
+    for step in steps {
+        writes.extend(journal::step_rows(seq, step)?);
+    }
+    for page in pages {
+        writes.extend(journal::page_rows(seq, &job.new.owner, page)?);
     }
     Ok(())
 }

@@ -90,13 +90,15 @@ impl PostgresStore {
 }
 
 /// Checks of rows by queries. Each query selects one line for every problem.
-const QUERIES: [&str; 6] = [
+const QUERIES: [&str; 8] = [
     sql!(postgres::upkeep::missing_body),
     sql!(postgres::upkeep::missing_rev),
     sql!(postgres::upkeep::early_output),
     sql!(postgres::upkeep::owner_bytes),
     sql!(postgres::upkeep::reserved_run),
     sql!(postgres::upkeep::day_sums),
+    sql!(postgres::upkeep::step_outputs),
+    sql!(postgres::upkeep::unread_page),
 ];
 
 fn of_row(row: &tokio_postgres::Row) -> Result<Vec<String>, StoreError> {

@@ -28,6 +28,18 @@ select 'the sums of owner ' || owner || ' on day ' || day || ' are not those of 
   group by owner, day, provider, has_model, model, state
   having sum(runs) <> 0 or sum(dollars) <> 0 or sum(rest) <> 0 limit 100
 
+-- name: step_outputs
+select 'step ' || steps.key || ' of job ' || jobs.id || ' is ' || steps.state
+    || case when output is null then ' and has no output' else ' and has an output' end as line
+  from steps join jobs on jobs.seq = steps.job
+    left join step_outputs on step_outputs.job = steps.job and step_outputs.key = steps.key
+  where (steps.state = 'sending') = (output is not null) limit 100
+
+-- name: unread_page
+select 'page ' || url || ' of ' || owner || ' belongs to no job' as line from pages
+  where not exists (select 1 from step_pages where step_pages.owner = pages.owner and step_pages.digest = pages.digest)
+  limit 100
+
 -- name: server
 select current_setting('server_version') as server, pg_is_in_recovery() as is_standby,
   coalesce(has_schema_privilege(current_schema(), 'create'), false) as may_create,

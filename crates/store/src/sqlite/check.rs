@@ -63,7 +63,7 @@ fn file(connection: &Connection) -> Result<Vec<String>, Fault> {
 
 /// Checks rows by queries. Each query selects one line for every problem.
 fn by_query(connection: &Connection) -> Result<Vec<String>, Fault> {
-    const QUERIES: [&str; 7] = [
+    const QUERIES: [&str; 9] = [
         sql!(sqlite::check::missing_body),
         sql!(sqlite::check::early_output),
         sql!(sqlite::check::busy_conversation),
@@ -71,6 +71,8 @@ fn by_query(connection: &Connection) -> Result<Vec<String>, Fault> {
         sql!(sqlite::check::owner_counts),
         sql!(sqlite::check::reserved_run),
         sql!(sqlite::check::day_sums),
+        sql!(sqlite::check::step_outputs),
+        sql!(sqlite::check::unread_page),
     ];
     let mut problems = Vec::new();
     for query in QUERIES {

@@ -41,5 +41,14 @@ SELECT 'the sums of owner ' || owner || ' on day ' || day || ' are not those of 
           FROM ledger WHERE state <> 'released'))
   GROUP BY owner, day, provider, has_model, model, state HAVING sum(runs) <> 0 OR sum(dollars) <> 0 OR sum(rest) <> 0
 
+-- name: step_outputs
+SELECT 'step ' || key || ' of job ' || id || ' is ' || steps.state || iif(output IS NULL, ' and has no output', ' and has an output')
+  FROM steps JOIN jobs ON jobs.seq = steps.job LEFT JOIN step_outputs USING (job, key)
+  WHERE (steps.state = 'sending') = (output IS NOT NULL)
+
+-- name: unread_page
+SELECT 'page ' || url || ' of ' || owner || ' belongs to no job' FROM pages
+  WHERE NOT EXISTS (SELECT 1 FROM step_pages WHERE step_pages.owner = pages.owner AND step_pages.digest = pages.digest)
+
 -- name: times
 SELECT seq, expires_at, removable_at FROM jobs

@@ -60,12 +60,17 @@ pub(super) fn insert(
 /// Reads what decides about a new job.
 fn usage(connection: &Connection, insert: &Insert, now: Timestamp) -> Result<OwnerUsage, Fault> {
     const TURNS: &str = "FROM jobs WHERE owner = ?1 AND conversation = ?2";
-    let NewJob { owner, conversation, .. } = &insert.job;
+    let NewJob { owner, conversation, subject, .. } = &insert.job;
     let mut usage = OwnerUsage {
         unfinished: sql::value::<i64>(connection, UNFINISHED, [owner.as_str()])?.unsigned_abs(),
         bytes: owners::bytes(connection, owner)?,
         ..OwnerUsage::default()
     };
+    if let Some(subject) = subject {
+        let select = sql!(sqlite::insert::has_subject);
+        let found: bool = sql::value(connection, select, (subject.to_string(), owner.as_str()))?;
+        usage.lacks_subject = !found;
+    }
     if let Some(conversation) = conversation {
         let turns = (owner.as_str(), conversation.as_str());
         let busy = format!("SELECT id {TURNS} AND ended_at IS NULL");

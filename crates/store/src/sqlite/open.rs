@@ -33,6 +33,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("migrations/13.sql"),
     include_str!("migrations/14.sql"),
     include_str!("migrations/15.sql"),
+    include_str!("migrations/16.sql"),
 ];
 
 /// Marks a database as one of outlast: "outl".

@@ -1,7 +1,7 @@
 //! Removes finished jobs: a reader finds them, and small commands remove them and free their pages.
 
 use outlast_core::{ConversationId, Prune, Pruned, Scope, StoreError, Timestamp};
-use rusqlite::Connection;
+use rusqlite::{Connection, Params};
 
 use super::fault::Fault;
 use super::tx::Tx;
@@ -18,7 +18,8 @@ const PAGES: i64 = 1024;
 const EXPIRED: &str = "removable_at <= ?1";
 
 /// The same rule for jobs that a person wants to remove.
-const ENDED: &str = "ended_at < ?1 AND conversation IS NULL AND remote IS NOT 'owed'";
+const ENDED: &str = "ended_at < ?1 AND conversation IS NULL AND remote IS NOT 'owed'
+    AND NOT EXISTS (SELECT 1 FROM jobs AS report WHERE report.id = jobs.subject)";
 
 impl SqliteStore {
     /// Removes the jobs that `prune` names.
@@ -106,14 +107,25 @@ fn find(
     sql::column(connection, &select, (moment.as_millis(), owner))
 }
 
-/// Tests the condition again: a number may now belong to another job. Bodies and keys are deleted with their job.
+/// Tests the condition again: a number may now belong to another job.
 fn delete(tx: &Tx<'_>, condition: &str, moment: Timestamp, seqs: &[i64]) -> Result<u32, Fault> {
-    let delete = format!("DELETE FROM jobs WHERE {condition} AND seq = ?2");
+    let condition = format!("{condition} AND seq = ?2");
     let mut removed = 0;
     for seq in seqs {
-        removed += count(sql::execute(tx.connection, &delete, (moment.as_millis(), seq))?);
+        removed += delete_jobs(tx, &condition, (moment.as_millis(), seq))?;
     }
     Ok(removed)
+}
+
+/// Deletes jobs, and the jobs about them in any state. Bodies, keys and journals are deleted with their job.
+fn delete_jobs(tx: &Tx<'_>, condition: &str, named: impl Params + Clone) -> Result<u32, Fault> {
+    let delete = format!("DELETE FROM jobs WHERE {condition}");
+    let about = sql::execute(tx.connection, &delete_about(condition), named.clone())?;
+    Ok(count(about + sql::execute(tx.connection, &delete, named)?))
+}
+
+fn delete_about(condition: &str) -> String {
+    format!("DELETE FROM jobs WHERE subject IN (SELECT id FROM jobs WHERE {condition})")
 }
 
 fn remove_conversation(
@@ -132,9 +144,8 @@ fn remove_conversation(
     if !sql::value::<bool>(tx.connection, &any, named)? {
         return Err(StoreError::NotFound.into());
     }
-    let delete =
-        format!("DELETE FROM jobs WHERE {TURNS} AND ended_at IS NOT NULL AND remote IS NOT 'owed'");
-    Ok(count(sql::execute(tx.connection, &delete, named)?))
+    let ended = format!("{TURNS} AND ended_at IS NOT NULL AND remote IS NOT 'owed'");
+    delete_jobs(tx, &ended, named)
 }
 
 fn next_expiry(connection: &Connection, owner: Option<&str>) -> Result<Option<Timestamp>, Fault> {
@@ -152,4 +163,22 @@ fn pages(connection: &Connection) -> Result<(i64, i64), Fault> {
         return Ok((0, all));
     }
     Ok((number("PRAGMA freelist_count")?, all))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sqlite::open;
+
+    #[test]
+    fn jobs_about_removed_ones_are_found_in_an_index() {
+        let dir = tempfile::TempDir::new().unwrap();
+        let connection = open::made_for_test(&dir);
+        for condition in [EXPIRED, ENDED] {
+            let delete = delete_about(&format!("{condition} AND seq = ?2"));
+            let plan = sql::plan(&connection, &delete);
+            assert!(plan[0].contains("INDEX jobs_subject (subject=?)"), "{plan:?}");
+            assert!(!plan.iter().any(|line| line.starts_with("SCAN")), "{plan:?}");
+        }
+    }
 }

@@ -1,8 +1,8 @@
 //! Queries for readers. They use the readers' connections, never the writer's.
 
 use outlast_core::{
-    Changes, Cursor, Job, JobId, JobPage, JobQuery, Profile, RemoteRun, Rev, Scope, StateCount,
-    StateKind, Summary, Timestamp, rules,
+    Changes, Cursor, Job, JobId, JobPage, JobQuery, OwnerId, Profile, RemoteRun, Rev, Scope,
+    StateCount, StateKind, Summary, Timestamp, rules,
 };
 use rusqlite::types::Value;
 use rusqlite::{Connection, params_from_iter};
@@ -23,6 +23,28 @@ pub(super) fn job(
     let found = rows::whole(connection, "id = ?1", id.to_string())?;
     let job = found.map(|stored| stored.record.job);
     Ok(job.filter(|job| scope.sees(&job.new.owner) && !rules::is_expired(job, now)))
+}
+
+/// Returns the newest job about this one in one of these states.
+pub(super) fn newest_about(
+    connection: &Connection,
+    scope: &Scope,
+    subject: &JobId,
+    states: &[StateKind],
+    now: Timestamp,
+) -> Result<Option<Job>, Fault> {
+    let states: Vec<&str> = states.iter().map(|state| state.as_str()).collect();
+    let owner = scope.owner().map(OwnerId::as_str);
+    let parameters = rusqlite::named_params! {
+        ":subject": subject.to_string(),
+        ":states": columns::json(&states)?,
+        ":owner": owner,
+        ":now": now.as_millis(),
+    };
+    let seq: Option<i64> =
+        sql::optional(connection, sql!(sqlite::reads::newest_about), parameters)?;
+    let Some(seq) = seq else { return Ok(None) };
+    Ok(rows::whole(connection, "seq = ?1", seq)?.map(|stored| stored.record.job))
 }
 
 /// Returns a page of the jobs that `scope` may see.
@@ -267,12 +289,20 @@ pub(super) fn next_due(
 
 #[cfg(test)]
 mod tests {
-    use outlast_core::OwnerId;
     use outlast_testkit::clock::START;
     use tempfile::TempDir;
 
     use super::*;
     use crate::sqlite::open;
+
+    /// J1: the check of a report is found by its report.
+    #[test]
+    fn j1_a_job_about_another_one_is_found_in_an_index() {
+        let dir = TempDir::new().unwrap();
+        let plan = sql::plan(&open::made_for_test(&dir), sql!(sqlite::reads::newest_about));
+        assert_eq!(plan[0], "SEARCH jobs USING INDEX jobs_subject (subject=?)", "{plan:?}");
+        assert!(!plan.iter().any(|line| line.contains("TEMP B-TREE FOR")), "{plan:?}");
+    }
 
     #[test]
     fn lists_are_read_in_their_order_and_prefixes_found_by_id() {

@@ -151,14 +151,16 @@ pub(super) fn save_removable_at(
 /// not indexed.
 pub(super) fn add(tx: &mut Tx<'_>, seq: Option<i64>, record: &mut Record) -> Result<i64, Fault> {
     static ADD: LazyLock<String> = LazyLock::new(|| {
-        let names = [&*names(NEW_JOB), &["seq", "allowance", "notice", "rev"]].concat();
+        let names = [&*names(NEW_JOB), &["seq", "allowance", "notice", "subject", "rev"]].concat();
         insert("INSERT INTO jobs", &names)
     });
     record.job.rev = tx.rev()?;
     let job = &record.job;
     let mut values = new_job(record)?;
     values.extend([Value::from(seq), Value::from(allowance(job)?)]);
-    values.extend([Value::from(notice(record.notice)), Value::from(job.rev.0)]);
+    let subject = job.new.subject.map(|subject| subject.to_string());
+    values.extend([Value::from(notice(record.notice)), Value::from(subject)]);
+    values.push(Value::from(job.rev.0));
     sql::execute(tx.connection, &ADD, params_from_iter(values))?;
     let seq = tx.connection.last_insert_rowid();
     let insert = sql!(sqlite::rows::add_body);

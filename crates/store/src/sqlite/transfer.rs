@@ -13,7 +13,7 @@ use super::open::{self, Access};
 use super::restore::sole_connection;
 use super::rows::{self, Stored};
 use super::tx::Tx;
-use super::{SqliteFile, bodies, check, identities, keys, ledger, search, sql};
+use super::{SqliteFile, bodies, check, identities, journal, keys, ledger, search, sql};
 use crate::SystemClock;
 use crate::columns::{Columns as _, to_signed};
 use crate::copy_side::{
@@ -146,8 +146,9 @@ impl CopySide for SqliteSide {
             record.job.partial = None;
             let key = keys::text_of(connection, seq)?.zip(keys::of_job(connection, seq)?);
             let identity = identities::of_job(connection, seq)?;
-            let raw = sql!(sqlite::transfer::jobs);
-            Ok(WholeJob { seq, record, key, identity, raw: sql::value(connection, raw, [seq])? })
+            let raw = sql::value(connection, sql!(sqlite::transfer::jobs), [seq])?;
+            let (steps, pages) = journal::of_job(connection, seq)?;
+            Ok(WholeJob { seq, record, key, identity, raw, steps, pages })
         })?;
         found.collect()
     }
@@ -208,7 +209,7 @@ impl CopySide for SqliteSide {
 
 /// Adds the job as it was when it was new, then updates it to its current state.
 fn add(tx: &mut Tx<'_>, whole: &WholeJob) -> Result<(), Fault> {
-    let WholeJob { seq, record, key, identity, raw } = whole;
+    let WholeJob { seq, record, key, identity, raw, steps, pages } = whole;
     let (seq, mut record) = (*seq, record.clone());
     let rev = record.job.rev;
     rows::add(tx, Some(seq), &mut record)?;
@@ -221,6 +222,7 @@ fn add(tx: &mut Tx<'_>, whole: &WholeJob) -> Result<(), Fault> {
     if let Some(identity) = identity {
         identities::put(tx.connection, &job.new.owner, identity, seq)?;
     }
+    journal::add(tx.connection, seq, &job.new.owner, steps, pages)?;
     rows::save(tx, seq, &mut record)?;
     sql::execute(tx.connection, sql!(sqlite::transfer::set_rev), (seq, to_signed(rev.0)))?;
     Ok(())

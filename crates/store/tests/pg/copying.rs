@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use outlast_core::{
     Body, Checkpoint, ConversationId, EndNotices, Insert, Inserted, Job, JobQuery, Key, KeyLife,
-    NewJob, Output, OwnerId, Progress, Reservation, Scope, Settlement, Store, StoreError,
-    Visibility,
+    NanoUsd, NewJob, NewStep, Output, OwnerId, Page, Progress, Resend, Reservation, Scope,
+    Settlement, StepEnd, StepResult, Store, StoreError, Timestamp, Visibility,
 };
 use outlast_store::{
     Copied, CopyError, CopyPass, CopyRefusal, Judgement, PostgresOptions, PostgresStore,
@@ -57,7 +57,16 @@ impl File {
             });
             (table, rows.unwrap().collect::<Result<_, _>>().unwrap())
         };
-        let tables = [("jobs", "seq"), ("bodies", "job"), ("keys", "job"), ("ledger", "job, run")];
+        let tables = [
+            ("jobs", "seq"),
+            ("bodies", "job"),
+            ("keys", "job"),
+            ("ledger", "job, run"),
+            ("steps", "job, key"),
+            ("step_outputs", "job, key"),
+            ("pages", "owner, digest"),
+            ("step_pages", "job, digest"),
+        ];
         tables.map(select).into()
     }
 }
@@ -141,6 +150,13 @@ async fn fill(store: &dyn Store) {
     for checkpoint in [None, Some(Checkpoint::Beginning { key: AWKWARD.to_owned() })] {
         add(store, an_insert(a_job())).await;
         let lease = claim().await.lease;
+        // A journal, and a page that both jobs have read.
+        for key in [AWKWARD, "open"] {
+            store.begin_step(&lease, &step(key)).await.unwrap();
+        }
+        let end = StepEnd::free(StepResult::Done(AWKWARD.repeat(9)));
+        store.end_step(&lease, AWKWARD, &end).await.unwrap();
+        store.save_page(&lease, &page(), u64::MAX).await.unwrap();
         if let Some(checkpoint) = checkpoint {
             store.checkpoint(&lease, &checkpoint).await.unwrap();
             let progress = Progress { percent: Some(7), message: AWKWARD.to_owned() };
@@ -150,7 +166,32 @@ async fn fill(store: &dyn Store) {
     // Queued; one number of arrival is unused.
     let life = KeyLife::UntilAnswered { after_end: Duration::from_secs(60) };
     add(store, keyed(a_job(), Key { life, ..a_key("held", 4) })).await;
-    add(store, an_insert(a_job())).await;
+    let subject = Some(owed.id);
+    add(store, keyed(NewJob { subject, ..a_job() }, Key::for_subject(&owed.id))).await;
+}
+
+fn step(key: &str) -> NewStep {
+    NewStep {
+        key: key.to_owned(),
+        kind: AWKWARD.to_owned(),
+        input_digest: [7; 32],
+        bound: NanoUsd(3),
+        resend: Resend::Refuse,
+        max_bytes: u64::MAX,
+    }
+}
+
+fn page() -> Page {
+    Page {
+        digest: [9; 32],
+        url: AWKWARD.to_owned(),
+        final_url: AWKWARD.to_owned(),
+        status: 404,
+        media_type: Some(AWKWARD.to_owned()),
+        fetched_at: Timestamp::from_millis(7),
+        truncated: true,
+        text: AWKWARD.repeat(99),
+    }
 }
 
 /// F8: an incomplete copy and a file of an earlier version get different errors and are not changed.

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use outlast_core::{
     ChangeWait, Checkpoint, ConversationId, ConversationQuery, Cost, Cursor, Day, Insert, Inserted,
-    JobQuery, Key, NewJob, OwnerId, Progress, Prune, RescueBy, Rev, Scope, Settlement, SpendBy,
-    SpendQuery, StateKind, Store, Timestamp,
+    JobQuery, Key, NanoUsd, NewJob, NewStep, OwnerId, Page, Progress, Prune, RescueBy, Resend, Rev,
+    Scope, Settlement, SpendBy, SpendQuery, StateKind, StepEnd, StepResult, Store, Timestamp,
 };
 use outlast_store::PostgresStore;
 use outlast_testkit::store_suite::{LEASE, a_job, a_key, a_report, a_run, profiles, worker};
@@ -82,6 +82,29 @@ async fn everything(store: &PostgresStore) {
         .await
         .unwrap();
     store.checkpoint(&leases[0], &Checkpoint::Running(a_run("run"))).await.unwrap();
+    let step = NewStep {
+        key: "read".to_owned(),
+        kind: "read".to_owned(),
+        input_digest: [7; 32],
+        bound: NanoUsd(0),
+        resend: Resend::Allow,
+        max_bytes: u64::MAX,
+    };
+    store.begin_step(&leases[0], &step).await.unwrap();
+    let end = StepEnd::free(StepResult::Done(String::new()));
+    store.end_step(&leases[0], "read", &end).await.unwrap();
+    let page = Page {
+        digest: [7; 32],
+        url: String::new(),
+        final_url: String::new(),
+        status: 200,
+        media_type: None,
+        fetched_at: Timestamp::from_millis(1),
+        truncated: false,
+        text: String::new(),
+    };
+    store.save_page(&leases[0], &page, u64::MAX).await.unwrap();
+    store.page(&OwnerId::new("owner-7"), &page.digest).await.unwrap();
     store.cancel(&Scope::Operator, &leases[0].job).await.unwrap();
     assert_eq!(store.pending_stops(&profiles(), 10).await.unwrap().len(), 1);
     store
@@ -116,6 +139,8 @@ async fn everything(store: &PostgresStore) {
             store.list(scope, &query).await.unwrap();
         }
         store.turns(scope, &conversation).await.unwrap();
+        store.steps(scope, &leases[0].job).await.unwrap();
+        store.newest_about(scope, &leases[0].job, &[StateKind::Succeeded]).await.unwrap();
         let prunes = [
             Prune::Expired,
             Prune::EndedBefore(Timestamp::from_millis(1)),

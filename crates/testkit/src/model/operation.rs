@@ -5,14 +5,15 @@ use std::time::Duration;
 
 use outlast_core::{
     Body, CallIdentity, CallMode, Checkpoint, Code, ConversationId, Cost, Failure, Key, KeyLife,
-    NanoUsd, NewJob, Output, OwnerId, Profile, RemoteStop, Settlement, StateKind, Usage,
-    Visibility,
+    NanoUsd, NewJob, NewStep, Output, OwnerId, Page, Profile, RemoteStop, Resend, Settlement,
+    StateKind, StepEnd, StepResult, Usage, Visibility,
 };
 use proptest::bool::weighted;
 use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
 
+use crate::clock::START;
 use crate::store_suite::{a_failure, a_job, a_run};
 
 /// One operation, and the handle that performs it.
@@ -31,6 +32,8 @@ pub(super) enum Action {
         max_unfinished: u32,
         max_bytes: u64,
         takes_up: bool,
+        /// The job that it is about; only a free job is about another one.
+        about: Option<usize>,
         /// The daily limit in cents if the job costs one cent; `None` for a free job.
         cents_per_day: Option<Option<u64>>,
         /// The worker that runs a held call from the start, and the duration of its lease in seconds.
@@ -58,6 +61,20 @@ pub(super) enum Action {
     Note {
         lease: usize,
         percent: Option<u8>,
+    },
+    BeginStep {
+        lease: usize,
+        step: StepSpec,
+    },
+    EndStep {
+        lease: usize,
+        key: usize,
+        is_done: bool,
+    },
+    SavePage {
+        lease: usize,
+        digest: u8,
+        max_bytes: u64,
     },
     Settle {
         lease: usize,
@@ -141,6 +158,15 @@ pub(super) struct IdentitySpec {
     pub(super) fresh: bool,
 }
 
+/// The distinguishing features of a step.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct StepSpec {
+    key: usize,
+    input: u8,
+    may_resend: bool,
+    max_bytes: u64,
+}
+
 #[derive(Clone, Copy, Debug)]
 pub(super) enum KeyKind {
     For,
@@ -173,6 +199,7 @@ pub(super) const OWNERS: usize = 3;
 pub(super) const PROFILES: usize = 2;
 pub(super) const WORKERS: usize = 3;
 pub(super) const CONVERSATIONS: usize = 2;
+pub(super) const PAGES: u8 = 2;
 
 /// A random list of operations.
 pub(super) fn sequences() -> impl Strategy<Value = Vec<Op>> {
@@ -194,11 +221,12 @@ fn what() -> impl Strategy<Value = Action> {
             1..6_u32,
             bytes(),
             weighted(0.2),
+            option::weighted(0.3, few()),
             option::of(option::of(0..5_u64)),
             option::of((worker(), seconds())),
         )
-            .prop_map(|(job, key, max_unfinished, max_bytes, takes_up, cents_per_day, carrier)| {
-                Action::Insert { job, key, max_unfinished, max_bytes, takes_up, cents_per_day, carrier }
+            .prop_map(|(job, key, max_unfinished, max_bytes, takes_up, about, cents_per_day, carrier)| {
+                Action::Insert { job, key, max_unfinished, max_bytes, takes_up, about, cents_per_day, carrier }
             }),
         8 => (worker(), vec(0..PROFILES, 0..3), seconds())
             .prop_map(|(worker, profiles, seconds)| Action::Claim { worker, profiles, seconds }),
@@ -207,6 +235,11 @@ fn what() -> impl Strategy<Value = Action> {
         2 => (vec(few(), 0..3), seconds()).prop_map(|(leases, seconds)| Action::Renew { leases, seconds }),
         6 => (few(), at()).prop_map(|(lease, at)| Action::Checkpoint { lease, at }),
         2 => (few(), option::of(0..=100_u8)).prop_map(|(lease, percent)| Action::Note { lease, percent }),
+        4 => (few(), step()).prop_map(|(lease, step)| Action::BeginStep { lease, step }),
+        3 => (few(), 0..2_usize, weighted(0.8))
+            .prop_map(|(lease, key, is_done)| Action::EndStep { lease, key, is_done }),
+        3 => (few(), 0..PAGES, bytes())
+            .prop_map(|(lease, digest, max_bytes)| Action::SavePage { lease, digest, max_bytes }),
         6 => (few(), how()).prop_map(|(lease, how)| Action::Settle { lease, how }),
         5 => (who(), few()).prop_map(|(scope, job)| Action::Cancel { scope, job }),
         2 => Just(Action::RescueProven),
@@ -258,6 +291,12 @@ fn key() -> impl Strategy<Value = KeySpec> {
             answered_seconds,
             identity,
         },
+    )
+}
+
+fn step() -> impl Strategy<Value = StepSpec> {
+    (0..2_usize, prop_oneof![4 => Just(0), 1 => Just(1_u8)], weighted(0.5), bytes()).prop_map(
+        |(key, input, may_resend, max_bytes)| StepSpec { key, input, may_resend, max_bytes },
     )
 }
 
@@ -337,6 +376,44 @@ impl KeySpec {
         let input_hash = [self.input; 32];
         let identity = self.identity.map(|identity| identity.value(span, self.answered_seconds));
         Key { text: format!("key-{}", self.text), input_hash, life, identity }
+    }
+}
+
+impl StepSpec {
+    pub(super) fn value(self) -> NewStep {
+        NewStep {
+            key: step_key(self.key),
+            kind: "read".to_owned(),
+            input_digest: [self.input; 32],
+            bound: NanoUsd(3),
+            resend: if self.may_resend { Resend::Allow } else { Resend::Refuse },
+            max_bytes: self.max_bytes,
+        }
+    }
+}
+
+pub(super) fn step_key(number: usize) -> String {
+    format!("read:{number}")
+}
+
+/// The end of a step.
+pub(super) fn step_end(is_done: bool) -> StepEnd {
+    let text = "what was read".to_owned();
+    let result = if is_done { StepResult::Done(text) } else { StepResult::Failed(text) };
+    StepEnd { spent: NanoUsd(2), tokens_in: 5, tokens_out: 7, ..StepEnd::free(result) }
+}
+
+/// The page with this digest.
+pub(super) fn page(digest: u8) -> Page {
+    Page {
+        digest: [digest; 32],
+        url: format!("https://a.example/{digest}"),
+        final_url: "https://a.example/".to_owned(),
+        status: 200,
+        media_type: None,
+        fetched_at: START,
+        truncated: false,
+        text: "x".repeat(300),
     }
 }
 

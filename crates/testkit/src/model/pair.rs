@@ -18,7 +18,9 @@ use outlast_core::{
 use tempfile::TempDir;
 
 use super::TestedStore;
-use super::operation::{Action, Op, ScopeSpec, WORKERS, conversation, owner, profile};
+use super::operation::{
+    Action, Op, ScopeSpec, WORKERS, conversation, owner, page, profile, step_end, step_key,
+};
 use super::view::Ids;
 use crate::clock::ManualClock;
 use crate::store_suite::{a_reservation, a_run};
@@ -162,6 +164,7 @@ impl<'a, S: TestedStore> StorePair<'a, S> {
                 max_unfinished,
                 max_bytes,
                 takes_up,
+                about,
                 cents_per_day,
                 carrier,
             } => {
@@ -181,8 +184,12 @@ impl<'a, S: TestedStore> StorePair<'a, S> {
                         lease: Duration::from_secs(seconds),
                     }),
                 };
-                let model = self.model.insert(insert.clone()).await;
-                let subject = self.handles[via].insert(insert).await;
+                let about = about.filter(|_| cents_per_day.is_none());
+                let (about_model, about_tested) = about.and_then(|at| self.job(at)).unzip();
+                let mut inserts = (insert.clone(), insert);
+                (inserts.0.job.subject, inserts.1.job.subject) = (about_model, about_tested);
+                let model = self.model.insert(inserts.0).await;
+                let subject = self.handles[via].insert(inserts.1).await;
                 if let Ok(Inserted::New(job)) = &model {
                     self.model_ids.learn(job.id);
                 }
@@ -239,6 +246,26 @@ impl<'a, S: TestedStore> StorePair<'a, S> {
                 let wrote =
                     both!(self, via, leases, |store, lease| store.show_progress(&lease, &progress));
                 self.same("note", wrote, as_it_is)?;
+            }
+            Action::BeginStep { lease, step } => {
+                let Some(leases) = self.lease(*lease) else { return Ok(()) };
+                let new = step.value();
+                let begun = both!(self, via, leases, |store, lease| store.begin_step(&lease, &new));
+                self.same("begin_step", begun, as_it_is)?;
+            }
+            Action::EndStep { lease, key, is_done } => {
+                let Some(leases) = self.lease(*lease) else { return Ok(()) };
+                let (key, end) = (step_key(*key), step_end(*is_done));
+                let ended =
+                    both!(self, via, leases, |store, lease| store.end_step(&lease, &key, &end));
+                self.same("end_step", ended, as_it_is)?;
+            }
+            Action::SavePage { lease, digest, max_bytes } => {
+                let Some(leases) = self.lease(*lease) else { return Ok(()) };
+                let page = page(*digest);
+                let saved = both!(self, via, leases, |store, lease| store
+                    .save_page(&lease, &page, *max_bytes));
+                self.same("save_page", saved, as_it_is)?;
             }
             Action::Settle { lease, how } => {
                 let Some(leases) = self.lease(*lease) else { return Ok(()) };

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use outlast_core::{
-    Cancelled, Change, Changes, Checkpoint, Claimed, Inserted, Job, JobId, JobPage, Lease,
+    Cancelled, Change, Changes, Checkpoint, Claimed, Inserted, Job, JobId, JobPage, Lease, NewJob,
     RemoteRun, Rev, StoreError, Summary, Timestamp,
 };
 
@@ -41,7 +41,9 @@ impl Ids {
             }
             other => other,
         };
-        Job { id: plain, rev: Rev::default(), checkpoint, ..job }
+        let subject = job.new.subject.map(|subject| self.plain(subject));
+        let new = NewJob { subject, ..job.new };
+        Job { id: plain, new, rev: Rev::default(), checkpoint, ..job }
     }
 
     pub(super) fn inserted(&self, inserted: Inserted) -> Inserted {

@@ -164,6 +164,7 @@ pub fn a_job() -> NewJob {
     NewJob {
         owner: alice(),
         conversation: None,
+        subject: None,
         profile: Profile::new("research"),
         workflow: "deep_research".to_owned(),
         title: "What is a lease?".to_owned(),

@@ -17,6 +17,7 @@ pub async fn a_job_reads_back_as_it_was_inserted(fixture: Fixture) {
     let new = NewJob {
         owner: OwnerId::new("ålice \"the\" 1st"),
         conversation: Some(ConversationId::new("talk/1")),
+        subject: None,
         profile: Profile::new("search"),
         workflow: "audit".to_owned(),
         title: "Ünïcode 'title'".to_owned(),

@@ -72,6 +72,7 @@ pub(super) async fn new_job(
     let job = NewJob {
         owner: config.owner.clone(),
         conversation: Some(conversation),
+        subject: None,
         profile,
         workflow: NewJob::DEEP_RESEARCH.to_owned(),
         title: ui::short(&without_hidden(question), 200),

@@ -116,6 +116,7 @@ impl Workflow {
         Ok(NewJob {
             owner: owner.clone(),
             conversation,
+            subject: None,
             profile: self.profile.clone(),
             workflow: self.name.clone(),
             title,

@@ -7,7 +7,9 @@ use outlast_core::{
 
 use super::{LOOK_ONCE, StorePair, as_it_is, both, everything};
 use crate::model::TestedStore;
-use crate::model::operation::{CONVERSATIONS, OWNERS, PROFILES, conversation, owner, profile};
+use crate::model::operation::{
+    CONVERSATIONS, OWNERS, PAGES, PROFILES, conversation, owner, profile,
+};
 use crate::model::view::Ids;
 
 impl<S: TestedStore> StorePair<'_, S> {
@@ -39,6 +41,7 @@ impl<S: TestedStore> StorePair<'_, S> {
             let ahead = both!(self, other, ids, |store, id| store.queue_position(id));
             self.same("ahead", ahead, as_it_is)?;
         }
+        self.journals(other, &scopes).await?;
         for profile in &profiles {
             let has = both!(self, other, |store| store.has_worker(profile));
             self.same("has_worker", has, as_it_is)?;
@@ -88,6 +91,24 @@ impl<S: TestedStore> StorePair<'_, S> {
         self.same("turns", turns, |ids, jobs: Vec<Job>| {
             jobs.into_iter().map(|job| ids.job(job)).collect::<Vec<_>>()
         })?;
+        Ok(())
+    }
+
+    /// Compares the steps of every job, the newest job about it, and the pages of every owner.
+    async fn journals(&mut self, other: usize, scopes: &[Scope; 2]) -> Result<(), String> {
+        let scope = &scopes[self.steps % 2];
+        let states: &[StateKind] = [&[][..], &[StateKind::Succeeded]][self.steps / 2 % 2];
+        for ids in self.model_ids.all().iter().zip(self.ids.all()) {
+            let steps = both!(self, other, ids, |store, id| store.steps(scope, id));
+            self.same("steps", steps, as_it_is)?;
+            let newest = both!(self, other, ids, |store, id| store.newest_about(scope, id, states));
+            self.same("newest_about", newest, |ids, job| job.map(|job| ids.job(job)))?;
+        }
+        for (owner, digest) in (0..OWNERS).flat_map(|of| (0..PAGES).map(move |at| (owner(of), at)))
+        {
+            let page = both!(self, other, |store| store.page(&owner, &[digest; 32]));
+            self.same("page", page, as_it_is)?;
+        }
         Ok(())
     }
 

@@ -1,0 +1,140 @@
+//! The journal of a run: the steps that it has taken and the pages that it has read. A resumed run finds both, so that
+//! it buys and reads nothing twice (K2). `rules/journal.rs` decides what a worker may record.
+
+use crate::{Fence, NanoUsd, Timestamp};
+
+/// A step that a run is about to take: one request to a model, a search service or a site.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewStep {
+    /// The name of the step in its run, the same in every attempt: `search:2:0`, `read:<digest of the address>`.
+    pub key: String,
+    /// The kind of work, for lists: `search`, `read`.
+    pub kind: String,
+    /// The digest of the input: the same key with other input is another step.
+    pub input_digest: [u8; 32],
+    /// The maximum cost; zero for a free step.
+    pub bound: NanoUsd,
+    /// The treatment of a step that was sent and not answered.
+    pub resend: Resend,
+    /// The maximum number of bytes that the owner may have stored, as in [`crate::Insert::max_bytes`]; [`u64::MAX`]
+    /// for a step that is recorded in any case.
+    pub max_bytes: u64,
+}
+
+/// The treatment of a step that was sent and whose answer was not recorded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Resend {
+    /// It is reported as [`StepStart::Open`].
+    Refuse,
+    /// It is begun again, and counted in [`JournalStep::resent`]: it is free, or may be paid for twice.
+    Allow,
+}
+
+/// The answer to a worker that begins a step.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum StepStart {
+    /// The step is recorded as sent: the worker may send the request.
+    New,
+    /// The step was taken before, with this output.
+    Done(String),
+    /// The step failed before, for this reason.
+    Failed(String),
+    /// The step was sent under this claim of the job, and no answer was recorded. It may have been paid for.
+    Open { fence: Fence },
+    /// The key names a step with other input.
+    Changed,
+}
+
+/// The end of a step.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StepEnd {
+    pub result: StepResult,
+    /// The cost.
+    pub spent: NanoUsd,
+    /// The number of tokens in the model's input.
+    pub tokens_in: u64,
+    /// The number of tokens in the model's output.
+    pub tokens_out: u64,
+}
+
+impl StepEnd {
+    /// Creates the end of a free step without a model.
+    pub fn free(result: StepResult) -> Self {
+        Self { result, spent: NanoUsd(0), tokens_in: 0, tokens_out: 0 }
+    }
+}
+
+/// The result of a step: text of at most [`crate::rules::MAX_STEP_OUTPUT`] bytes; a longer one is cut.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum StepResult {
+    Done(String),
+    /// The reason. The failure is final for the run.
+    Failed(String),
+}
+
+/// A recorded step, without its output.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct JournalStep {
+    pub key: String,
+    pub kind: String,
+    pub input_digest: [u8; 32],
+    pub state: StepState,
+    /// The claim of the job under which it was last sent.
+    pub fence: Fence,
+    /// The maximum cost of sending it once.
+    pub bound: NanoUsd,
+    /// The known cost.
+    pub spent: NanoUsd,
+    pub tokens_in: u64,
+    pub tokens_out: u64,
+    /// The number of times that it was sent again.
+    pub resent: u32,
+    /// The time when it was last sent.
+    pub started_at: Timestamp,
+    pub ended_at: Option<Timestamp>,
+}
+
+/// The state of a step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StepState {
+    /// It is about to be sent, or was sent.
+    Sending,
+    Done,
+    Failed,
+}
+
+impl StepState {
+    /// Returns the word for it in stores.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Sending => "sending",
+            Self::Done => "done",
+            Self::Failed => "failed",
+        }
+    }
+
+    /// Parses the word for it in stores.
+    pub fn parse(word: &str) -> Option<Self> {
+        let all = [Self::Sending, Self::Done, Self::Failed];
+        all.into_iter().find(|state| state.as_str() == word)
+    }
+}
+
+/// A page that a run has read, as text. Each owner has their own copy.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Page {
+    /// The digest of its address and its text: a page that has changed since is another page.
+    pub digest: [u8; 32],
+    pub url: String,
+    /// The address after all redirects.
+    pub final_url: String,
+    /// The HTTP status.
+    pub status: u16,
+    /// The media type that the site stated.
+    pub media_type: Option<String>,
+    pub fetched_at: Timestamp,
+    /// True if the text is only the beginning.
+    pub truncated: bool,
+    /// At most [`crate::rules::MAX_PAGE_TEXT`] bytes; a longer text is cut.
+    pub text: String,
+}

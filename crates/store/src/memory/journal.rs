@@ -1,0 +1,113 @@
+//! The journals of runs in memory, and the jobs about other jobs.
+
+use outlast_core::rules::{JournalUsage, StoredStep};
+use outlast_core::{
+    Job, JobId, JournalStep, Lease, NewStep, OwnerId, Page, Record, Scope, StateKind, StepEnd,
+    StepStart, StoreError, Timestamp, rules,
+};
+
+use super::tables::{Tables, visible};
+
+impl Tables {
+    pub(super) fn begin_step(
+        &mut self,
+        lease: &Lease,
+        new: &NewStep,
+        now: Timestamp,
+    ) -> Result<StepStart, StoreError> {
+        let (seq, mut record) = self.held(lease)?;
+        let of_run = (seq, String::new())..(seq + 1, String::new());
+        let usage = JournalUsage {
+            steps: self.steps.range(of_run).count() as u64,
+            owner_bytes: self.bytes_of(&record.job.new.owner),
+        };
+        let found = self.steps.get(&(seq, new.key.clone())).cloned();
+        let (start, saved) = rules::begin_step(&mut record, lease, found, new, usage, now)?;
+        if let Some(step) = saved {
+            self.steps.insert((seq, new.key.clone()), StoredStep { step, output: None });
+            self.records.insert(seq, record);
+        }
+        Ok(start)
+    }
+
+    pub(super) fn end_step(
+        &mut self,
+        lease: &Lease,
+        key: &str,
+        end: &StepEnd,
+        now: Timestamp,
+    ) -> Result<(), StoreError> {
+        let (seq, mut record) = self.held(lease)?;
+        let name = (seq, key.to_owned());
+        let found = self.steps.get(&name).map(|stored| stored.step.clone());
+        if let Some(ended) = rules::end_step(&mut record, lease, found, end, now)? {
+            self.steps.insert(name, ended);
+            self.records.insert(seq, record);
+        }
+        Ok(())
+    }
+
+    pub(super) fn save_page(
+        &mut self,
+        lease: &Lease,
+        page: &Page,
+        max_bytes: u64,
+    ) -> Result<(), StoreError> {
+        let (seq, mut record) = self.held(lease)?;
+        let owner = record.job.new.owner.clone();
+        let room = (self.bytes_of(&owner), max_bytes);
+        let name = (owner, page.digest);
+        let is_known = self.readers.get(&name).is_some_and(|readers| readers.contains(&seq));
+        if let Some(page) = rules::save_page(&mut record, lease, page, is_known, room)? {
+            self.readers.entry(name.clone()).or_default().insert(seq);
+            self.pages.entry(name).or_insert(page);
+            self.records.insert(seq, record);
+        }
+        Ok(())
+    }
+
+    pub(super) fn steps(&self, scope: &Scope, job: &JobId) -> Vec<JournalStep> {
+        let found = self.find(job).filter(|(_, record)| scope.sees(&record.job.new.owner));
+        let Some((seq, _)) = found else { return Vec::new() };
+        let of_run = (seq, String::new())..(seq + 1, String::new());
+        let mut steps: Vec<JournalStep> =
+            self.steps.range(of_run).map(|(_, stored)| stored.step.clone()).collect();
+        steps.sort_by_key(|step| step.started_at);
+        steps
+    }
+
+    pub(super) fn newest_about(
+        &self,
+        scope: &Scope,
+        subject: &JobId,
+        states: &[StateKind],
+        now: Timestamp,
+    ) -> Option<Job> {
+        let is_wanted = |job: &&Job| {
+            job.new.subject.as_ref() == Some(subject)
+                && visible(job, scope, now)
+                && (states.is_empty() || states.contains(&job.state.kind()))
+        };
+        self.jobs().filter(is_wanted).last().cloned()
+    }
+
+    /// Removes the steps of removed jobs, and the pages that no job is left for.
+    pub(super) fn forget_runs(&mut self) {
+        let Self { records, steps, pages, readers, .. } = self;
+        steps.retain(|(seq, _), _| records.contains_key(seq));
+        readers.retain(|_, jobs| {
+            jobs.retain(|seq| records.contains_key(seq));
+            !jobs.is_empty()
+        });
+        pages.retain(|name, _| readers.contains_key(name));
+    }
+
+    fn held(&self, lease: &Lease) -> Result<(u64, Record), StoreError> {
+        self.find(&lease.job).ok_or(StoreError::LeaseLost)
+    }
+
+    fn bytes_of(&self, owner: &OwnerId) -> u64 {
+        let own = self.records.values().filter(|record| record.job.new.owner == *owner);
+        own.map(|record| record.bytes).sum()
+    }
+}

@@ -1,0 +1,217 @@
+//! The journals of runs: their steps and pages, and the jobs about other jobs. No write here is a change: the rev stays
+//! the same.
+
+use std::sync::LazyLock;
+
+use outlast_core::rules::{JournalUsage, StoredStep};
+use outlast_core::{
+    Job, JobId, JournalStep, Lease, NewStep, OwnerId, Page, Scope, StateKind, StepEnd, StepStart,
+    StoreError, rules,
+};
+
+use super::fault::Fault;
+use super::rows::{self, Stored, params};
+use super::text::{escape, escape_owner};
+use super::tx::{Param, Tx};
+use super::{Shared, room, writes};
+use crate::columns::{Columns as _, to_signed};
+use crate::journal_columns::JournalColumns as _;
+use crate::tables::{self, PAGES, STEPS, assignments, insert, names};
+
+const STEP: &str = sql!(postgres::journal::step);
+const USAGE: &str = sql!(postgres::journal::usage);
+const HAS_READ: &str = sql!(postgres::journal::has_read);
+
+/// Reads all steps of a range of jobs with their outputs, for a copy.
+pub(super) const STEPS_OF_JOBS: &str = sql!(postgres::journal::steps_of_jobs);
+/// Reads all pages of a range of jobs, for a copy.
+pub(super) const PAGES_OF_JOBS: &str = sql!(postgres::journal::pages_of_jobs);
+
+static SAVE_STEP: LazyLock<String> = LazyLock::new(|| {
+    let insert = insert("insert into steps", &names(STEPS));
+    format!("{insert} on conflict (job, key) do update set {}", assignments(STEPS, "excluded"))
+});
+
+/// Keeps the page that is there, but locks it, so that no other step removes it meanwhile.
+static ADD_PAGE: LazyLock<String> = LazyLock::new(|| {
+    let insert = insert("insert into pages", &names(PAGES));
+    format!("{insert} on conflict (owner, digest) do update set status = pages.status")
+});
+
+/// Begins a step, or finds it.
+pub(super) async fn begin_step(
+    tx: &mut Tx,
+    lease: &Lease,
+    new: &NewStep,
+) -> Result<StepStart, Fault> {
+    let (id, key) = (lease.job.to_string(), escape(&new.key));
+    let ids = vec![id.clone()];
+    let light = light();
+    let [_, job, step, usage] = tx
+        .load([(writes::LOCK, &[&ids]), (&light, &[&ids]), (STEP, &[&id, &key]), (USAGE, &[&id])])
+        .await?;
+    let mut held = Held::of(&job)?;
+    let found = step.first().map(|row| row.stored_step()).transpose()?;
+    let usage = match usage.first() {
+        Some(row) => {
+            JournalUsage { steps: row.count("steps")?, owner_bytes: row.count("owner_bytes")? }
+        }
+        None => JournalUsage::default(),
+    };
+    let record = &mut held.stored.record;
+    let (start, saved) = rules::begin_step(record, lease, found, new, usage, tx.now())?;
+    if let Some(step) = saved {
+        tx.write(&SAVE_STEP, params(tables::step(&step, held.stored.seq)?)).await?;
+        held.save_bytes(tx).await?;
+    }
+    Ok(start)
+}
+
+/// Ends a step.
+pub(super) async fn end_step(
+    tx: &mut Tx,
+    lease: &Lease,
+    key: &str,
+    end: &StepEnd,
+) -> Result<(), Fault> {
+    let (id, key) = (lease.job.to_string(), escape(key));
+    let ids = vec![id.clone()];
+    let [_, job, step] =
+        tx.load([(writes::LOCK, &[&ids]), (&light(), &[&ids]), (STEP, &[&id, &key])]).await?;
+    let mut held = Held::of(&job)?;
+    let found = step.first().map(|row| row.step()).transpose()?;
+    let ended = rules::end_step(&mut held.stored.record, lease, found, end, tx.now())?;
+    if let Some(ended) = ended {
+        for (sql, params) in step_rows(held.stored.seq, &ended)? {
+            tx.write(sql, params).await?;
+        }
+        held.save_bytes(tx).await?;
+    }
+    Ok(())
+}
+
+/// Keeps a page that the run has read.
+pub(super) async fn save_page(
+    tx: &mut Tx,
+    lease: &Lease,
+    page: &Page,
+    max_bytes: u64,
+) -> Result<(), Fault> {
+    let (id, digest) = (lease.job.to_string(), page.digest.to_vec());
+    let ids = vec![id.clone()];
+    let [_, job, read, usage] = tx
+        .load([
+            (writes::LOCK, &[&ids]),
+            (&light(), &[&ids]),
+            (HAS_READ, &[&id, &digest]),
+            (USAGE, &[&id]),
+        ])
+        .await?;
+    let mut held = Held::of(&job)?;
+    let owner_bytes = usage.first().map_or(Ok(0), |row| row.count("owner_bytes"))?;
+    let room = (owner_bytes, max_bytes);
+    let record = &mut held.stored.record;
+    if let Some(page) = rules::save_page(record, lease, page, !read.is_empty(), room)? {
+        for (sql, params) in page_rows(held.stored.seq, &record.job.new.owner, &page)? {
+            tx.write(sql, params).await?;
+        }
+        held.save_bytes(tx).await?;
+    }
+    Ok(())
+}
+
+/// Returns the rows of a copied step or of one that ends.
+pub(super) fn step_rows(
+    seq: i64,
+    StoredStep { step, output }: &StoredStep,
+) -> Result<Vec<(&'static str, Vec<Param>)>, StoreError> {
+    let mut writes = vec![(SAVE_STEP.as_str(), params(tables::step(step, seq)?))];
+    if let Some(output) = output {
+        let row: Vec<Param> =
+            vec![Box::new(seq), Box::new(escape(&step.key)), Box::new(escape(output))];
+        writes.push((sql!(postgres::journal::add_output), row));
+    }
+    Ok(writes)
+}
+
+/// Returns the rows of a page that a job has read.
+pub(super) fn page_rows(
+    seq: i64,
+    owner: &OwnerId,
+    page: &Page,
+) -> Result<Vec<(&'static str, Vec<Param>)>, StoreError> {
+    let reader: Vec<Param> =
+        vec![Box::new(seq), Box::new(escape(owner.as_str())), Box::new(page.digest.to_vec())];
+    Ok(vec![
+        (ADD_PAGE.as_str(), params(tables::page(owner, page)?)),
+        (sql!(postgres::journal::add_reader), reader),
+    ])
+}
+
+/// The job of a lease, and the number of bytes that it took.
+struct Held {
+    stored: Stored,
+    bytes: u64,
+}
+
+impl Held {
+    /// Reads the job. Only a running job has a holder; in any other state the lease is lost.
+    fn of(found: &[tokio_postgres::Row]) -> Result<Self, Fault> {
+        let row = found.first().ok_or(StoreError::LeaseLost)?;
+        let stored = rows::read_stored(row)?;
+        Ok(Self { bytes: stored.record.bytes, stored })
+    }
+
+    async fn save_bytes(&self, tx: &mut Tx) -> Result<(), Fault> {
+        let Stored { seq, record, .. } = &self.stored;
+        let row: Vec<Param> = vec![Box::new(*seq), Box::new(to_signed(record.bytes))];
+        tx.write(sql!(postgres::journal::save_bytes), row).await?;
+        room::move_bytes(tx, &record.job.new.owner, self.bytes, record.bytes).await
+    }
+}
+
+fn light() -> String {
+    format!("{} where jobs.id = any($1::text[]) and jobs.state = 'running'", rows::LIGHT)
+}
+
+impl Shared {
+    /// Returns the steps of a job, without their outputs.
+    pub(super) async fn steps(
+        &self,
+        scope: &Scope,
+        job: &JobId,
+    ) -> Result<Vec<JournalStep>, StoreError> {
+        let select = sql!(postgres::journal::steps);
+        let rows = self.read(select, &[&job.to_string(), &escape_owner(scope)]).await?;
+        Ok(rows.iter().map(|row| row.step()).collect::<Result<_, Fault>>()?)
+    }
+
+    /// Returns a page of an owner.
+    pub(super) async fn page(
+        &self,
+        owner: &OwnerId,
+        digest: &[u8; 32],
+    ) -> Result<Option<Page>, StoreError> {
+        let select = sql!(postgres::journal::page);
+        let rows = self.read(select, &[&escape(owner.as_str()), &digest.to_vec()]).await?;
+        Ok(rows.first().map(|row| row.page()).transpose()?)
+    }
+
+    /// Returns the newest job about this one in one of these states.
+    pub(super) async fn newest_about(
+        &self,
+        scope: &Scope,
+        subject: &JobId,
+        states: &[StateKind],
+    ) -> Result<Option<Job>, StoreError> {
+        const NEWEST: &str = sql!(postgres::journal::newest_about);
+        let states: Vec<&str> = states.iter().map(|state| state.as_str()).collect();
+        let now = self.now().as_millis();
+        let select = format!("{} where jobs.seq = ({NEWEST})", rows::WHOLE);
+        let rows = self
+            .read(&select, &[&subject.to_string(), &escape_owner(scope), &now, &states])
+            .await?;
+        let found = rows.first().map(rows::read_stored).transpose()?;
+        Ok(found.map(|stored| stored.record.job))
+    }
+}

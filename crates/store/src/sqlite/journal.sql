@@ -1,0 +1,32 @@
+-- name: step
+SELECT steps.*, step_outputs.output FROM steps LEFT JOIN step_outputs USING (job, key)
+  WHERE steps.job = ?1 AND steps.key = ?2
+
+-- name: count
+SELECT count(*) FROM steps WHERE job = ?1
+
+-- name: add_output
+INSERT INTO step_outputs (job, key, output) VALUES (?1, ?2, ?3)
+
+-- name: save_bytes
+UPDATE jobs SET bytes = ?2 WHERE seq = ?1
+
+-- name: has_read
+SELECT EXISTS (SELECT 1 FROM step_pages WHERE job = ?1 AND owner = ?2 AND digest = ?3)
+
+-- name: add_reader
+INSERT INTO step_pages (job, owner, digest) VALUES (?1, ?2, ?3)
+
+-- name: steps
+SELECT steps.* FROM steps WHERE job = (SELECT seq FROM jobs WHERE id = ?1 AND (?2 IS NULL OR owner = ?2))
+  ORDER BY started_at, key
+
+-- name: page
+SELECT * FROM pages WHERE owner = ?1 AND digest = ?2
+
+-- name: steps_of_job
+SELECT steps.*, step_outputs.output FROM steps LEFT JOIN step_outputs USING (job, key)
+  WHERE steps.job = ?1 ORDER BY steps.key
+
+-- name: pages_of_job
+SELECT pages.* FROM step_pages JOIN pages USING (owner, digest) WHERE step_pages.job = ?1 ORDER BY digest
