@@ -77,9 +77,9 @@ async fn f1_an_operator_prepares_checks_and_backs_up_a_database() {
     let (database, mut world) = (Database::fresh().await, World::new().await);
     world.set("OUTLAST_STORE", &database.url);
     let made = json(&world.run(&["store", "migrate", "--json"]).await);
-    assert_eq!((&made["before"], &made["schema"]), (&Value::Null, &Value::from(11)), "{made}");
+    assert_eq!((&made["before"], &made["schema"]), (&Value::Null, &Value::from(12)), "{made}");
     let again = world.run(&["store", "migrate"]).await;
-    assert_eq!((again.code, again.stdout.as_str()), (Some(0), "schema 11\n"), "{again:?}");
+    assert_eq!((again.code, again.stdout.as_str()), (Some(0), "schema 12\n"), "{again:?}");
     assert!(again.stderr.contains("up to date"), "{again:?}");
     let sound = world.run(&["store", "check"]).await;
     assert_eq!(sound.code, Some(0), "{sound:?}");
@@ -101,9 +101,9 @@ async fn f1_an_operator_prepares_checks_and_backs_up_a_database() {
 async fn f1_a_file_is_migrated_by_the_same_command() {
     let world = World::new().await;
     let made = json(&world.run(&["store", "migrate", "--json"]).await);
-    assert_eq!((&made["before"], &made["schema"]), (&Value::Null, &Value::from(15)), "{made}");
+    assert_eq!((&made["before"], &made["schema"]), (&Value::Null, &Value::from(16)), "{made}");
     let again = world.run(&["store", "migrate"]).await;
-    assert_eq!((again.code, again.stdout.as_str()), (Some(0), "schema 15\n"), "{again:?}");
+    assert_eq!((again.code, again.stdout.as_str()), (Some(0), "schema 16\n"), "{again:?}");
     let memory = world.run(&["store", "migrate", "--store", "memory:"]).await;
     assert_eq!(memory.code, Some(2), "{memory:?}");
 }
