@@ -1,6 +1,7 @@
 //! Compares the facts of a claim with the passages of one page (J2). This is a comparison of texts: it finds facts, and
 //! does not understand sentences.
 
+mod acronym;
 mod find;
 mod other_value;
 mod passage;
@@ -65,6 +66,15 @@ struct Unit {
     stems: HashSet<String>,
     signs: Signs,
     kind: BlockKind,
+    /// The acronyms in it that the page writes out elsewhere.
+    acronyms: Vec<Acronym>,
+}
+
+/// An acronym of a sentence.
+struct Acronym {
+    at: usize,
+    /// The folded words that it abbreviates.
+    words: Arc<[String]>,
 }
 
 /// A page, read once for all claims that cite it.
@@ -107,10 +117,10 @@ impl ClaimFacts {
         let text = normalize(text);
         let tokens = tokens(&text);
         let facts = facts(&text, &tokens, choose_reading(language, vocabulary));
-        // The words of a number, such as its unit, are compared as a part of it.
+        // The words of a number or date, such as a unit or month, are compared as a part of it.
         let is_of_number = |token: &Token| {
             facts.iter().any(|fact| {
-                matches!(fact.kind, FactKind::Quantity(_))
+                matches!(fact.kind, FactKind::Quantity(_) | FactKind::Date(_))
                     && (fact.start..fact.start + fact.text.len()).contains(&token.start)
             })
         };
@@ -154,9 +164,11 @@ impl PageFacts {
                     kind: block.kind,
                     text,
                     tokens,
+                    acronyms: Vec::new(),
                 });
             }
         }
+        acronym::write_out(&mut units);
         let cannot_deny = match page.obstacle {
             Some(Obstacle::Paywall) => Some(Reason::Paywall),
             Some(Obstacle::CookieWall) => Some(Reason::CookieWall),
@@ -277,3 +289,6 @@ impl Headings {
         Self { text, tokens, facts, stems }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -279,7 +279,23 @@ impl Finder<'_> {
             VERBS.split(' ').any(|verb| verb == next.folded)
                 || self.text[..next.start].trim_end().ends_with("'s")
         });
-        is_subject && !vocabulary.lower.contains(word)
+        (is_subject || self.has_relative_clause(from)) && !vocabulary.lower.contains(word)
+    }
+
+    /// Returns true for a word with a relative clause, which a bare noun in the singular rarely has: "Kyoto, which", "Kyoto,
+    /// with which".
+    fn has_relative_clause(&self, at: usize) -> bool {
+        let is_relative = |at: usize| matches!(self.raw(at), "which" | "who" | "whose" | "where");
+        let is_preposition = |at: usize| {
+            matches!(self.raw(at), "with" | "to" | "from" | "of" | "in" | "by" | "for" | "at")
+        };
+        let is_after = |at: usize| {
+            is_relative(at)
+                || (is_preposition(at) && matches!(self.raw(at + 1), "which" | "whom" | "whose"))
+        };
+        // "Visitors, who"
+        let is_plural = self.tokens[at].folded.ends_with('s') && self.raw(at + 2) == "who";
+        self.raw(at + 1) == "," && is_after(at + 2) && !is_plural
     }
 
     /// A run of katakana, or Chinese characters between kana, is a name or a term.
@@ -356,6 +372,10 @@ mod tests {
             ("He said \"we will never give up\" there.", &["quote we will never give up"]),
             ("Three of 5 people agreed.", &["number? 5"]),
             ("Revenue rose strongly.", &[]),
+            ("Kyoto, to which it lost its rank, grew.", &["name Kyoto"]),
+            ("Kumasi, where trams run, grew.", &["name Kumasi"]),
+            ("Visitors, who came by train, stayed.", &[]),
+            ("Later, in which case it grew, it fell.", &[]),
             ("It was released on 2024-05-01.", &["date 2024-05-01"]),
             ("The lake is 12.5 km long and -3 °C cold.", &["number 12.5 km", "number -3 °C"]),
             ("人口は1.2億人です。", &["name? 人口", "number 1.2億人"]),

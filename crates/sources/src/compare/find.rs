@@ -1,6 +1,6 @@
 //! Finds a fact of a claim in a sentence or in the headings of a page.
 
-use super::{Headings, Match, PageFacts, Unit};
+use super::{Acronym, Headings, Match, PageFacts, Unit};
 use crate::facts::{Agreement, Fact, FactKind, Quantity, Token, TokenKind, tokens};
 use crate::text::stem;
 
@@ -9,7 +9,14 @@ impl PageFacts {
         let equal = |at| Match { at, agreement: Agreement::Equal };
         match &fact.kind {
             FactKind::Quote(words) => find_words(&unit.tokens, words).map(equal),
-            FactKind::Name(words) => self.find_name(words, &fact.text, &unit.tokens).map(equal),
+            FactKind::Name(words) => {
+                let in_acronym = || {
+                    let abbreviates =
+                        |acronym: &&Acronym| words.iter().all(|word| acronym.words.contains(word));
+                    unit.acronyms.iter().find(abbreviates).map(|acronym| acronym.at)
+                };
+                self.find_name(words, &fact.text, &unit.tokens).or_else(in_acronym).map(equal)
+            }
             FactKind::Code(code) => find_code(&unit.text.to_lowercase(), code).map(equal),
             FactKind::Date(date) => unit.facts.iter().find_map(|found| match &found.kind {
                 FactKind::Date(other) => date.is_stated_by(*other).then(|| equal(found.start)),
@@ -122,9 +129,16 @@ fn find_code(text: &str, code: &str) -> Option<usize> {
         let before = text[..*at].chars().next_back();
         let mut after = text[at + code.len()..].chars();
         let (next, second) = (after.next(), after.next());
+        // 1.2.0 is also written as 1.2.
+        let rest = text[at + code.len()..].trim_start_matches(".0");
+        let is_same_version = next == Some('.')
+            && second == Some('0')
+            && !rest.starts_with(|c: char| c.is_alphanumeric())
+            && !(rest.starts_with('.') && rest[1..].starts_with(|c: char| c.is_ascii_digit()));
         let is_longer_version = next == Some('.')
             && second.is_some_and(|c| c.is_ascii_digit())
-            && code.ends_with(|c: char| c.is_ascii_digit());
+            && code.ends_with(|c: char| c.is_ascii_digit())
+            && !is_same_version;
         let begins_inside = before.is_some_and(|c| {
             joins(c) && c != 'v' || (c == '.' && code.starts_with(|d: char| d.is_ascii_digit()))
         });

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::ops::Range;
 
 use super::sense::between;
-use super::{ClaimFacts, Match, PageFacts, SAME_SUBJECT, Unit};
+use super::{ClaimFacts, Headings, Match, PageFacts, SAME_SUBJECT, Unit};
 use crate::facts::{Fact, FactKind};
 use crate::page::BlockKind;
 
@@ -38,13 +38,38 @@ impl PageFacts {
             if overlap < SAME_SUBJECT || (!has_anchor && overlap <= SAME_SUBJECT) {
                 continue;
             }
-            let Some(value) = other_value_in(claim, fact, unit) else { continue };
+            let value = other_value_in(claim, fact, unit);
+            let Some(value) = value.or_else(|| other_value_above(claim, fact, headings)) else {
+                continue;
+            };
             if best.as_ref().is_none_or(|(score, ..)| overlap > *score) {
                 best = Some((overlap, value, units));
             }
         }
         best.map(|(_, value, units)| (value, units))
     }
+}
+
+/// Returns the date or version of a sentence's heading, as change logs have it, if the claim has another one.
+fn other_value_above(claim: &ClaimFacts, fact: &Fact, headings: &Headings) -> Option<String> {
+    let same = |other: &&Fact| match (&fact.kind, &other.kind) {
+        (FactKind::Date(own), FactKind::Date(page)) => {
+            own.month.is_some() == page.month.is_some() && page.day.is_some() >= own.day.is_some()
+        }
+        (FactKind::Code(own), FactKind::Code(page)) => {
+            let is_version = |code: &str| {
+                code.matches('.').count() == 2
+                    && code.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.')
+            };
+            is_version(own) && is_version(page)
+        }
+        _ => false,
+    };
+    let mut others = headings.facts.iter().filter(same);
+    // The nearest heading is the last one.
+    let other = others.next_back()?;
+    let is_in_claim = claim.facts.iter().any(|own| own.kind == other.kind);
+    (!is_in_claim && (fact.weak || !other.weak)).then(|| other.text.clone())
 }
 
 fn other_value_in(claim: &ClaimFacts, fact: &Fact, unit: &Unit) -> Option<String> {

@@ -5,6 +5,7 @@ use std::ops::Range;
 use super::find::find_words;
 use super::{ClaimFacts, Match, PageFacts};
 use crate::facts::{Agreement, FactKind};
+use crate::page::BlockKind;
 use crate::text::shorten;
 
 /// Sentences that a passage may have.
@@ -42,9 +43,7 @@ impl PageFacts {
         for start in 0..self.units.len() {
             for length in 1..=WINDOW {
                 let end = start + length;
-                let is_whole = length == 1
-                    || (end <= self.units.len()
-                        && self.units[end - 1].block == self.units[start].block);
+                let is_whole = length == 1 || (end <= self.units.len() && self.goes_on(end - 2));
                 if !is_whole {
                     break;
                 }
@@ -56,6 +55,12 @@ impl PageFacts {
             }
         }
         best
+    }
+
+    /// Returns true if the next sentence belongs to the same passage: it is in the same block, or this one leads to it.
+    fn goes_on(&self, unit: usize) -> bool {
+        let (unit, next) = (&self.units[unit], &self.units[unit + 1]);
+        unit.block == next.block || unit.text.ends_with(':') && next.kind != BlockKind::Row
     }
 
     fn window(

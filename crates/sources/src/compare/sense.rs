@@ -295,6 +295,19 @@ fn belongs_to_other_label(claim: &ClaimFacts, fact: usize, unit: &Unit, hit: usi
     let values: Vec<_> =
         unit.facts.iter().filter(|other| is_same_kind(other)).map(|other| other.start).collect();
     let next = values.iter().filter(|at| *at > place).min();
-    // The first value after the label is its own, in both texts.
-    next.is_some_and(|next| *next < hit && hit - next > 3)
+    // The first value after the label is its own, in both texts, unless their prepositions differ: "a leak when
+    // using A with B".
+    let Some(next) = next.filter(|next| **next < hit && hit - **next > 3) else { return false };
+    let own = word_before(&claim.tokens, fact.start).filter(|word| is_function_word(word));
+    let is_told_apart = own.is_some()
+        && own == word_before(&unit.tokens, hit)
+        && own != word_before(&unit.tokens, *next);
+    !is_told_apart
+}
+
+/// Returns the word directly before a place.
+fn word_before(tokens: &[Token], at: usize) -> Option<&str> {
+    let before = &tokens[..tokens.partition_point(|token| token.start < at)];
+    let word = before.iter().rev().find(|token| token.kind != TokenKind::Sign);
+    word.filter(|word| word.kind == TokenKind::Word).map(|word| word.folded.as_str())
 }
