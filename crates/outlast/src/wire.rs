@@ -368,10 +368,7 @@ fn server(config: &Config, name: &str, upstream: &config::Upstream) -> CommandRe
 
 /// Returns the path of this program, even after its file was replaced by a newer one.
 pub(crate) fn own_program() -> CommandResult<PathBuf> {
-    if cfg!(target_os = "linux") {
-        return Ok(PathBuf::from("/proc/self/exe"));
-    }
-    Ok(std::env::current_exe().context("find this program's own file")?)
+    Ok(outlast_platform::own_program().context("find this program's own file")?)
 }
 
 /// The ways to get a missing research provider.

@@ -2,17 +2,16 @@
 
 use std::fs::{DirBuilder, Permissions};
 use std::io;
-use std::os::fd::AsRawFd as _;
 use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use tokio::net::{UnixListener, UnixStream};
 
+use outlast_platform::with_socket_path;
+
 use crate::frame::{ToFront, ToHost};
 
-/// The longest path that a socket can have on every system.
-const MAX_PATH: usize = 100;
 /// The time within which a process must answer.
 const ANSWER_WAIT: Duration = Duration::from_secs(1);
 
@@ -43,7 +42,7 @@ pub(crate) fn bind(data_dir: &Path, identity: &str) -> io::Result<(UnixListener,
     let folder = folder(data_dir);
     DirBuilder::new().recursive(true).mode(0o700).create(&folder)?;
     let path = new_file(data_dir, identity, "sock");
-    let listener = with_short_path(&path, |short| UnixListener::bind(short))?;
+    let listener = with_socket_path(&path, |short| UnixListener::bind(short))?;
     std::fs::set_permissions(&path, Permissions::from_mode(0o600))?;
     Ok((listener, path))
 }
@@ -75,22 +74,10 @@ pub(crate) fn sweep(data_dir: &Path) {
 
 /// Connects to the other end of a socket. Removes the file of a host process that was killed.
 fn reach(path: &Path) -> Option<std::os::unix::net::UnixStream> {
-    let connected = with_short_path(path, |short| std::os::unix::net::UnixStream::connect(short));
+    let connected = with_socket_path(path, |short| std::os::unix::net::UnixStream::connect(short));
     let refused = |error: &io::Error| error.kind() == io::ErrorKind::ConnectionRefused;
     if connected.as_ref().is_err_and(refused) {
         drop(std::fs::remove_file(path));
     }
     connected.ok()
-}
-
-/// Passes a path that is too long for a socket as a path through its open folder.
-fn with_short_path<T>(path: &Path, action: impl FnOnce(&Path) -> io::Result<T>) -> io::Result<T> {
-    if path.as_os_str().len() <= MAX_PATH {
-        return action(path);
-    }
-    let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else {
-        return action(path);
-    };
-    let folder = std::fs::File::open(folder)?;
-    action(&Path::new("/proc/self/fd").join(folder.as_raw_fd().to_string()).join(name))
 }

@@ -65,8 +65,7 @@ fn run_limited(mut arguments: impl Iterator<Item = OsString>) -> Option<ExitCode
 
 fn limit(bytes: u64, seconds: u64) -> io::Result<()> {
     // A converter must not outlive a server that was killed.
-    #[cfg(target_os = "linux")]
-    rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL))?;
+    outlast_platform::die_with_starter()?;
     // A core file would hold the text of a document.
     let limits = [(Resource::Core, 0), (Resource::Cpu, seconds), (Resource::As, bytes)];
     for (resource, most) in limits {

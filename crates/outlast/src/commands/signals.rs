@@ -32,7 +32,8 @@ impl Signals {
     /// Installs the handlers: from now on the signals no longer end the process by themselves.
     pub(super) fn listen() -> std::io::Result<Self> {
         // `nohup` ignores SIGHUP, and a handler would undo that.
-        let hang_up = match is_ignored(SignalKind::hangup()) {
+        let hang_up = match outlast_platform::is_signal_ignored(SignalKind::hangup().as_raw_value())
+        {
             true => None,
             false => Some(signal(SignalKind::hangup())?),
         };
@@ -102,12 +103,4 @@ async fn past(deadline: Option<Instant>) {
         Some(deadline) => tokio::time::sleep_until(deadline).await,
         None => std::future::pending().await,
     }
-}
-
-/// Returns true if this process was started with a signal ignored; false if the system does not report it.
-fn is_ignored(kind: SignalKind) -> bool {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
-    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0);
-    mask & (1 << (kind.as_raw_value() - 1)) != 0
 }

@@ -3,7 +3,6 @@
 
 use std::fs::{self, File, TryLockError};
 use std::io;
-use std::os::fd::AsRawFd as _;
 use std::os::unix::fs::{
     DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _,
 };
@@ -15,9 +14,6 @@ use tokio::net::UnixDatagram;
 use super::identity::{FRONT_PREFIX, SOCKET_SUFFIX, WORKER_PREFIX};
 use super::log_relay::MAX_DATAGRAM;
 use crate::config::{Config, PartsDigest, Secret, StoreUrl};
-
-/// The maximum path length of a socket on common systems.
-const MAX_PATH_BYTES: usize = 100;
 
 /// A message between processes on one store, in one datagram: it announces that there is something to look at. A lost
 /// message loses nothing, because the store holds the same information.
@@ -209,12 +205,7 @@ impl SocketFolder {
 
     /// Uses the path of a socket; if it is too long, by a shorter one through the open folder.
     fn at<T>(&self, name: &str, operate: impl FnOnce(&Path) -> io::Result<T>) -> io::Result<T> {
-        let path = self.path.join(name);
-        if path.as_os_str().len() <= MAX_PATH_BYTES || !cfg!(target_os = "linux") {
-            return operate(&path);
-        }
-        let folder = File::open(&self.path)?;
-        operate(&Path::new("/proc/self/fd").join(folder.as_raw_fd().to_string()).join(name))
+        outlast_platform::with_socket_path(&self.path.join(name), operate)
     }
 }
 

@@ -6,6 +6,7 @@ mod held;
 mod one_log;
 mod trees;
 mod changed_configuration;
+mod portable;
 
 use std::path::{Path, PathBuf};
 

@@ -35,8 +35,8 @@ impl Home {
     pub(super) fn here() -> Self {
         static HERE: OnceLock<Home> = OnceLock::new();
         *HERE.get_or_init(|| {
-            let boot = std::fs::read("/proc/sys/kernel/random/boot_id").unwrap_or_default();
-            Self { host: short_hash(crate::host_name().as_bytes()), boot: short_hash(&boot) }
+            let boot = short_hash(&outlast_platform::boot_id());
+            Self { host: short_hash(crate::host_name().as_bytes()), boot }
         })
     }
 }
@@ -157,10 +157,7 @@ impl fmt::Display for Group {
 
 /// The start of a process, in ticks since the boot; `None` if there is no such process, or it cannot be known.
 fn start_time(pid: Pid) -> Option<u64> {
-    let stat = std::fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero())).ok()?;
-    // The name in the second field may hold anything, a bracket included.
-    let (_, fields) = stat.rsplit_once(')')?;
-    fields.split_whitespace().nth(19)?.parse().ok()
+    outlast_platform::process_start(pid.as_raw_nonzero().get())
 }
 
 #[cfg(test)]

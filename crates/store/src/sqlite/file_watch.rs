@@ -1,4 +1,4 @@
-//! Detects that a process has written to the store without reading it: the kernel (inotify) reports writes to the write-ahead
+//! Detects that a process has written to the store without reading it: the system reports writes to the write-ahead
 //! log. A process that waits for changes can therefore sleep while nothing is written.
 //!
 //! A write is reported before its commit can be read, because a flush of the disk lies in between. So a report ends the
@@ -6,8 +6,11 @@
 
 use std::path::Path;
 
+use outlast_platform::FileReports;
 use tokio::sync::watch;
 use tokio::time::{Duration, Instant};
+
+use super::files::beside;
 
 /// The time within which a commit becomes visible after a write that belongs to it. A slower commit is seen at the next
 /// regular look.
@@ -15,7 +18,7 @@ const COMMIT_TIME: Duration = Duration::from_secs(2);
 
 /// Watches the files of one store.
 pub(super) struct FileWatch {
-    source: source::Source,
+    reports: FileReports,
     /// The time at which the latest write was noticed.
     written: watch::Sender<Instant>,
 }
@@ -25,15 +28,15 @@ impl FileWatch {
     ///
     /// Must be called within a runtime.
     pub(super) fn start(path: &Path) -> Option<Self> {
-        let source = source::Source::new(path)
+        let reports = FileReports::new(path, &beside(path, "-wal"))
             .inspect_err(|error| tracing::debug!(%error, "writes to the store are not reported; it is looked at instead"))
             .ok()?;
-        Some(Self { source, written: watch::Sender::new(Instant::now()) })
+        Some(Self { reports, written: watch::Sender::new(Instant::now()) })
     }
 
     /// Records all writes reported until now.
     fn collect(&self) {
-        if self.source.take_reports() {
+        if self.reports.take() {
             self.written.send_replace(Instant::now());
         }
     }
@@ -42,7 +45,7 @@ impl FileWatch {
     pub(super) fn is_quiet_since(&self, looked_at: Instant) -> bool {
         self.collect();
         let written = *self.written.borrow();
-        self.source.is_reliable() && looked_at.saturating_duration_since(written) >= COMMIT_TIME
+        self.reports.is_reliable() && looked_at.saturating_duration_since(written) >= COMMIT_TIME
     }
 
     /// Waits for the next write. Cancel-safe. Another waiter may have consumed the report, so this compares the time of the
@@ -52,124 +55,8 @@ impl FileWatch {
         while *written.borrow_and_update() <= looked_at {
             tokio::select! {
                 _ = written.changed() => {}
-                () = self.source.reported() => self.collect(),
+                () = self.reports.wait() => self.collect(),
             }
-        }
-    }
-}
-
-#[cfg(target_os = "linux")]
-mod source {
-    use std::io;
-    use std::mem::MaybeUninit;
-    use std::os::fd::AsFd as _;
-    use std::path::{Path, PathBuf};
-    use std::sync::atomic::{AtomicBool, Ordering};
-
-    use rustix::fs::inotify::{self, CreateFlags, ReadFlags, Reader, WatchFlags};
-    use rustix::io::Errno;
-    use tokio::net::unix::pipe::Receiver;
-
-    use crate::sqlite::files::beside;
-
-    /// The kernel's reports.
-    pub(super) struct Source {
-        /// Not a pipe: this is Tokio's only reader that accepts any descriptor without `unsafe`.
-        reports: Receiver,
-        path: PathBuf,
-        is_reliable: AtomicBool,
-    }
-
-    impl Source {
-        pub(super) fn new(path: &Path) -> io::Result<Self> {
-            let reports = inotify::init(CreateFlags::NONBLOCK | CreateFlags::CLOEXEC)?;
-            let reports = Receiver::from_owned_fd_unchecked(reports)?;
-            let source =
-                Self { reports, path: path.to_owned(), is_reliable: AtomicBool::new(true) };
-            source.watch_files()?;
-            Ok(source)
-        }
-
-        /// Watches the files that are now at the paths. A file that is already watched stays watched.
-        fn watch_files(&self) -> io::Result<()> {
-            let gone = WatchFlags::ATTRIB | WatchFlags::DELETE_SELF | WatchFlags::MOVE_SELF;
-            let log = beside(&self.path, "-wal");
-            inotify::add_watch(self.reports.as_fd(), &log, gone | WatchFlags::MODIFY)?;
-            inotify::add_watch(self.reports.as_fd(), &self.path, gone)?;
-            Ok(())
-        }
-
-        /// Consumes the pending reports; returns true if there was one.
-        pub(super) fn take_reports(&self) -> bool {
-            let mut buffer = [MaybeUninit::uninit(); 4096];
-            let (mut any, mut is_replaced) = (false, false);
-            loop {
-                let taken = self.reports.try_io(|| {
-                    let mut reader = Reader::new(self.reports.as_fd(), &mut buffer);
-                    loop {
-                        is_replaced |= reader.next()?.events() != ReadFlags::MODIFY;
-                        any = true;
-                        if reader.is_buffer_empty() {
-                            return Ok(());
-                        }
-                    }
-                });
-                match taken {
-                    Ok(()) => {}
-                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
-                    Err(error) if error.raw_os_error() == Some(Errno::INTR.raw_os_error()) => {}
-                    Err(error) => {
-                        tracing::debug!(%error, "reports of writes to the store cannot be read; it is looked at instead");
-                        self.is_reliable.store(false, Ordering::Relaxed);
-                        return true;
-                    }
-                }
-            }
-            // A file was moved, removed or replaced, its owner has changed, or reports were lost.
-            if is_replaced {
-                self.is_reliable.store(self.watch_files().is_ok(), Ordering::Relaxed);
-            }
-            any
-        }
-
-        /// Waits until there may be reports. Cancel-safe.
-        pub(super) async fn reported(&self) {
-            if self.reports.readable().await.is_err() {
-                // The runtime is shutting down, and every waiter with it.
-                std::future::pending().await
-            }
-        }
-
-        /// Returns true if every write is reported.
-        pub(super) fn is_reliable(&self) -> bool {
-            self.is_reliable.load(Ordering::Relaxed)
-        }
-    }
-}
-
-#[cfg(not(target_os = "linux"))]
-mod source {
-    use std::io;
-    use std::path::Path;
-
-    /// Other systems do not report writes.
-    pub(super) struct Source;
-
-    impl Source {
-        pub(super) fn new(_: &Path) -> io::Result<Self> {
-            Err(io::ErrorKind::Unsupported.into())
-        }
-
-        pub(super) fn take_reports(&self) -> bool {
-            false
-        }
-
-        pub(super) async fn reported(&self) {
-            std::future::pending().await
-        }
-
-        pub(super) fn is_reliable(&self) -> bool {
-            false
         }
     }
 }
