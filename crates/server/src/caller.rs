@@ -24,12 +24,21 @@ pub(crate) struct Principal {
     pub(crate) access: Access,
     /// The expiry of an access token; the server's own tokens have none.
     pub(crate) expires: Option<Instant>,
+    pub(crate) identified_by: Identification,
+}
+
+/// The way in which the owner of a request was identified.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Identification {
+    Token,
+    /// The server asks for no token: every client is the same owner.
+    Nothing,
 }
 
 impl Principal {
     /// Creates the principal of one of the server's own tokens, or of a server that needs none.
-    pub(crate) fn of_server(owner: OwnerId) -> Self {
-        Self { owner, access: Access::Run, expires: None }
+    pub(crate) fn of_server(owner: OwnerId, identified_by: Identification) -> Self {
+        Self { owner, access: Access::Run, expires: None, identified_by }
     }
 }
 
@@ -66,6 +75,8 @@ pub(crate) struct Caller {
     pub(crate) progress: Option<Reporter>,
     /// True if a call may be answered with a task.
     pub(crate) takes_tasks: bool,
+    /// True if the call must be answered with a task, also if it attaches to a job that has ended.
+    pub(crate) needs_task: bool,
     /// The metrics of the server.
     pub(crate) metrics: Arc<Metrics>,
     /// The record to write once the caller has received the answer.
@@ -90,7 +101,8 @@ impl Caller {
         let takes_tasks = takes_tasks(context);
         let parts = context.extensions.get::<http::request::Parts>();
         let body = parts.and_then(|parts| parts.extensions.get::<BodyRoom>()).cloned();
-        Self { owner, progress, takes_tasks, metrics, receipt: None, page, body }
+        let needs_task = false;
+        Self { owner, progress, takes_tasks, needs_task, metrics, receipt: None, page, body }
     }
 
     /// Releases the body budget: the request has been read, and the call only waits for an answer now.
@@ -129,6 +141,12 @@ pub(crate) fn check_access(
         }
         Some(_) | None => Ok(()),
     }
+}
+
+/// Returns true if the tasks of this request's owner are not those of every other client.
+pub(crate) fn is_identified(context: &RequestContext<RoleServer>) -> bool {
+    principal(&context.extensions)
+        .is_none_or(|principal| principal.identified_by == Identification::Token)
 }
 
 /// Waits until the token of a request has expired.
@@ -260,6 +278,7 @@ impl Caller {
             owner: OwnerId::new(owner),
             progress: None,
             takes_tasks: false,
+            needs_task: false,
             metrics: Arc::default(),
             receipt: None,
             page: None,

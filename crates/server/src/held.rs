@@ -126,7 +126,10 @@ pub(crate) async fn carry(
     };
     let mut started = start(engine, caller, call).await?;
     let within = match answer_with {
-        AnswerWith::Task if !(started.existed && started.job.state.kind().is_terminal()) => {
+        AnswerWith::Task
+            if caller.needs_task
+                || !(started.existed && started.job.state.kind().is_terminal()) =>
+        {
             if started.existed {
                 // The process that ran the job may have crashed.
                 engine.find_dead_workers().await;

@@ -48,6 +48,7 @@ mod notified;
 mod resources;
 mod caller;
 mod tasks;
+mod tasks_2025;
 mod wait;
 mod held;
 mod identity;

@@ -29,6 +29,7 @@ use crate::receipt::Receipts;
 use crate::reply::{Answered, ToolResult};
 use crate::resources::{self, Subscriptions};
 use crate::tasks;
+use crate::tasks_2025;
 use crate::text::echo_id;
 use crate::tool_names;
 use crate::tools::{ListedTool, Tools};
@@ -66,7 +67,7 @@ impl Server {
         }
     }
 
-    fn find_tool(&self, name: &str) -> Option<&ListedTool> {
+    pub(crate) fn find_tool(&self, name: &str) -> Option<&ListedTool> {
         self.tools.iter().find(|listed| listed.tool.name == name)
     }
 
@@ -155,8 +156,8 @@ impl ServerHandler for Server {
             .with_instructions(self.face.instructions())
     }
 
-    /// Negotiates a session without the task extension: older revisions have no tasks, and their clients take a task for an
-    /// empty result.
+    /// Negotiates a session without the task extension, which clients of older revisions do not know. The capability of the tasks
+    /// of 2025-11-25 is added when the answer is written: see [`tasks_2025`].
     async fn initialize(
         &self,
         request: InitializeRequestParams,
@@ -250,6 +251,9 @@ impl ServerHandler for Server {
         context: RequestContext<RoleServer>,
     ) -> Result<CustomResult, ErrorData> {
         let CustomRequest { method, params, .. } = request;
+        if let Some(method) = tasks_2025::original_method(&method) {
+            return self.answer_renamed(method, params, context).await;
+        }
         if caller::is_modern(&context) && method == "initialize" {
             return Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, method, None));
         }

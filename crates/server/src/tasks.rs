@@ -1,5 +1,5 @@
-//! MCP tasks over our jobs. A task has the id of its job, so every interface finds it, and a restart loses none. Only the
-//! revision with tasks offers them, and only to clients that declare them: see `caller.rs`.
+//! MCP tasks over our jobs. A task has the id of its job, so every interface finds it, and a restart loses none. This is
+//! the extension of 2026-07-28, for clients that declare it: see `caller.rs`. `tasks_2025.rs` has the tasks of 2025-11-25.
 
 use outlast_core::{Job, JobId, JobState, Standing, Waits, rules};
 use outlast_engine::Reading;
@@ -16,7 +16,7 @@ use crate::reply::Refusal;
 use crate::text::printable;
 
 /// The recommended interval of a client's polls.
-const POLL_EVERY_MS: u64 = 2_000;
+pub(crate) const POLL_EVERY_MS: u64 = 2_000;
 
 /// Answers a call that continues as a task.
 pub(crate) fn describe_created(job: &Job) -> CreateTaskResult {
@@ -32,7 +32,12 @@ impl Face {
     ) -> Result<GetTaskResult, ErrorData> {
         let reading = self.task_job(caller, id).await?;
         let detailed = self.detail_task(&reading)?;
-        let job = &reading.job;
+        self.follow_up_read_task(&reading.job);
+        Ok(GetTaskResult::new(detailed))
+    }
+
+    /// Does what a client's look at its task calls for.
+    pub(crate) fn follow_up_read_task(&self, job: &Job) {
         match &job.state {
             // The process that ran it may have exited, or its next attempt may be due.
             JobState::Queued { .. } => self.engine.carry_if_held(job),
@@ -42,7 +47,6 @@ impl Face {
             }
             JobState::Running { .. } | JobState::Cancelled { .. } => {}
         }
-        Ok(GetTaskResult::new(detailed))
     }
 
     /// Returns the params of `notifications/tasks`; `None` if the caller has no such task any more. A notification may be
@@ -86,7 +90,8 @@ impl Face {
         self.task_job(caller, id).await.map(drop)
     }
 
-    async fn task_job(&self, caller: &Caller, id: &str) -> Result<Reading, ErrorData> {
+    /// Reads the job of a task.
+    pub(crate) async fn task_job(&self, caller: &Caller, id: &str) -> Result<Reading, ErrorData> {
         let Ok(id) = id.parse::<JobId>() else { return Err(report_unknown()) };
         let reading = self.engine.read(&caller.scope(), &id).await;
         reading.map_err(|error| report_refusal(error.into()))?.ok_or_else(report_unknown)
@@ -109,7 +114,7 @@ fn task(job: &Job, waits: Option<Waits>) -> Task {
 }
 
 /// Progress comes first: clients read it there.
-fn describe_standing(job: &Job, waits: Option<Waits>) -> String {
+pub(crate) fn describe_standing(job: &Job, waits: Option<Waits>) -> String {
     let standing = Standing::new(job, waits);
     let words = printable(&standing.words());
     match (standing.percent(), job.stop_text()) {
@@ -127,11 +132,11 @@ fn object(result: Option<CallToolResult>) -> Result<JsonObject, ErrorData> {
 }
 
 /// Ids of other owners, expired ids and invented ids get the same error.
-fn report_unknown() -> ErrorData {
+pub(crate) fn report_unknown() -> ErrorData {
     ErrorData::invalid_params("there is no such task; it may have expired", None)
 }
 
-fn report_refusal(refusal: Refusal) -> ErrorData {
+pub(crate) fn report_refusal(refusal: Refusal) -> ErrorData {
     ErrorData::internal_error(refusal.into_sentence(), None)
 }
 

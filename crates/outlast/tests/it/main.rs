@@ -54,6 +54,7 @@ mod perplexity;
 mod postgres;
 mod postgres_links;
 mod tasks;
+mod tasks_2025;
 mod notified;
 mod old_store;
 mod resources;

@@ -18,7 +18,7 @@ fn all_ids() -> Vec<String> {
         ("H", 9),
         ("I", 8),
         ("L", 6),
-        ("M", 2),
+        ("M", 3),
     ];
     let numbered = letters
         .into_iter()

@@ -24,7 +24,7 @@ use super::http_refusal::HttpRefusal;
 use super::oauth::{self, ResourceServer};
 use super::page_admission;
 use super::tokens::{Callers, bearer, the_one};
-use crate::caller::{Access, Principal};
+use crate::caller::{Access, Identification, Principal};
 use crate::page;
 
 /// The path prefix of RFC 8615, under which we serve nothing but the metadata.
@@ -139,9 +139,11 @@ async fn admit(app: &App, peer: &HttpPeer, mut request: Request) -> Result<Reque
         return Ok(request);
     }
     let principal = match &app.options.callers {
-        Callers::WithoutToken(owner) => Principal::of_server(owner.clone()),
+        Callers::WithoutToken(owner) => {
+            Principal::of_server(owner.clone(), Identification::Nothing)
+        }
         Callers::WithToken(tokens) => match (tokens.owner(request.headers()), &app.options.oauth) {
-            (Some(owner), _) => Principal::of_server(owner),
+            (Some(owner), _) => Principal::of_server(owner, Identification::Token),
             (None, None) => {
                 count_wrong_token(app, peer, request.headers())?;
                 return Err(HttpRefusal::no_token());

@@ -8,7 +8,7 @@ use axum::body::{Body, Bytes};
 use axum::extract::{Extension, Request, State};
 use axum::response::{IntoResponse, Response};
 use futures_util::StreamExt;
-use http::header::{CONTENT_ENCODING, CONTENT_TYPE};
+use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE};
 use http::{HeaderMap, Method, StatusCode};
 use http_body_util::{BodyExt, Full};
 use rmcp::ServerHandler;
@@ -24,9 +24,10 @@ use super::lost_calls;
 use super::scopes;
 use super::sessions::{NamedSession, OwnSessions, SessionUse};
 use super::unheld_calls::UnheldCall;
-use crate::caller::{BodyRoom, Principal};
+use crate::caller::{BodyRoom, Identification, Principal};
 use crate::malformed;
 use crate::resources;
+use crate::tasks_2025::{self, TaskListing};
 
 /// The maximum size of a body.
 const MAX_BODY_BYTES: usize = 4 * 1024 * 1024;
@@ -50,7 +51,11 @@ async fn answer(
     principal: Principal,
     request: Request,
 ) -> Result<Response, HttpRefusal> {
-    let Principal { owner, access, expires } = principal;
+    let Principal { owner, access, expires, identified_by } = principal;
+    let listing = match identified_by {
+        Identification::Token => TaskListing::Offered,
+        Identification::Nothing => TaskListing::Absent,
+    };
     let (mut parts, body) = request.into_parts();
     let body = if parts.method == Method::POST {
         plain_json(&parts.headers)?;
@@ -99,10 +104,16 @@ async fn answer(
         owner,
         refused: AtomicBool::new(false),
     });
-    let body = resources::rewrite(&body).map_or(body, Bytes::from);
+    let is_of_2025 = revision(&parts.headers) == Some(ProtocolVersion::V_2025_11_25.as_str());
+    let renamed = if is_of_2025 { tasks_2025::rename(&body) } else { None };
+    let body = renamed.or_else(|| resources::rewrite(&body)).map_or(body, Bytes::from);
+    let greets = tasks_2025::is_initialize(&body);
     let message = body.clone();
     let request = Request::from_parts(parts, Full::new(body));
-    let response = (app.mcp_service)(request, Arc::clone(&sessions), config).await;
+    let mut response = (app.mcp_service)(request, Arc::clone(&sessions), config).await;
+    if greets && response.status().is_success() {
+        response = greet_with_tasks(response, listing);
+    }
     if sessions.refused.load(Ordering::Relaxed) {
         return Err(HttpRefusal::too_many_sessions());
     }
@@ -137,12 +148,44 @@ fn config(app: &App) -> StreamableHttpServerConfig {
 
 /// Returns the session that a request names, in the era that has sessions.
 fn session(headers: &HeaderMap) -> Option<SessionId> {
-    let version = headers.get("mcp-protocol-version").and_then(|version| version.to_str().ok());
-    if version.is_some_and(|version| version >= ProtocolVersion::V_2026_07_28.as_str()) {
+    if revision(headers).is_some_and(|version| version >= ProtocolVersion::V_2026_07_28.as_str()) {
         return None;
     }
     // A value that is not text names no session; an empty name is unknown as well.
     headers.get("mcp-session-id").map(|id| id.to_str().unwrap_or_default().into())
+}
+
+/// Returns the protocol revision that a request names.
+fn revision(headers: &HeaderMap) -> Option<&str> {
+    headers.get("mcp-protocol-version").and_then(|version| version.to_str().ok())
+}
+
+/// Adds the capability of the tasks of 2025-11-25 to the answer to `initialize`. Each event arrives in one piece.
+fn greet_with_tasks(response: Response, listing: TaskListing) -> Response {
+    let (mut parts, body) = response.into_parts();
+    parts.headers.remove(CONTENT_LENGTH);
+    let body = body.into_data_stream().map(move |piece| {
+        piece.map(|piece| match std::str::from_utf8(&piece) {
+            Ok(text) => Bytes::from(with_tasks(text, listing)),
+            Err(_) => piece,
+        })
+    });
+    Response::from_parts(parts, Body::from_stream(body))
+}
+
+/// Adds the capability to each answer in a text of events, or in a text that is an answer.
+fn with_tasks(text: &str, listing: TaskListing) -> String {
+    let changed = |line: &str| {
+        let (start, text) = match line.strip_prefix("data:") {
+            Some(text) => ("data: ", text),
+            None => ("", line),
+        };
+        let mut answer = serde_json::from_str(text).ok()?;
+        let end = if line.ends_with('\n') { "\n" } else { "" };
+        tasks_2025::add_capability(&mut answer, listing).then(|| format!("{start}{answer}{end}"))
+    };
+    let lines = text.split_inclusive('\n');
+    lines.map(|line| changed(line).unwrap_or_else(|| line.to_owned())).collect()
 }
 
 fn plain_json(headers: &HeaderMap) -> Result<(), HttpRefusal> {

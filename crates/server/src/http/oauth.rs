@@ -17,7 +17,7 @@ use outlast_http::oauth::{LEEWAY_SECS, TokenError, TokenVerifier, VerifiedToken}
 use serde_json::json;
 use tokio::time::Instant;
 
-use crate::caller::{Access, Principal};
+use crate::caller::{Access, Identification, Principal};
 
 /// The path of the metadata; clients append the path of the resource.
 const METADATA: &str = "/.well-known/oauth-protected-resource";
@@ -105,6 +105,7 @@ impl ResourceServer {
             access: self.scopes.access(&verified),
             owner: OwnerId::new(verified.owner),
             expires: Some(Instant::now() + ends_at.min(MAX_STREAM)),
+            identified_by: Identification::Token,
         })
     }
 

@@ -6,9 +6,13 @@ use std::io::{self, BufWriter, Write};
 use std::sync::Arc;
 
 use rmcp::RoleServer;
-use rmcp::model::{ClientNotification, JsonRpcMessage, JsonRpcNotification, RequestId};
+use rmcp::model::{
+    ClientNotification, JsonRpcMessage, JsonRpcNotification, RequestId, ServerResult,
+};
 use rmcp::service::{RxJsonRpcMessage, TxJsonRpcMessage};
 use rmcp::transport::Transport;
+use serde::Serialize;
+use serde_json::Value;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio::sync::{Mutex, mpsc};
 use tokio::task::JoinHandle;
@@ -19,6 +23,7 @@ use crate::json_size::JsonSize;
 use crate::malformed;
 use crate::reply::{id_in_use, too_many_calls};
 use crate::resources;
+use crate::tasks_2025::{self, TaskListing};
 
 /// The maximum length of a message that is written whole; a longer one is written in pieces.
 const MAX_WHOLE_BYTES: usize = 256 * 1024;
@@ -33,6 +38,8 @@ pub(super) struct LineTransport<R, W> {
     asked: HashSet<RequestId>,
     /// The maximum number of such requests.
     max_unanswered: usize,
+    /// True if the client negotiated the revision whose tasks rmcp does not have.
+    is_of_2025: bool,
     /// The task that writes the answer to a message that rmcp does not receive.
     answering: Option<JoinHandle<io::Result<()>>>,
     pub(super) input_ended: CancellationToken,
@@ -46,15 +53,18 @@ where
     pub(super) fn new(input: R, output: W, max_unanswered: usize) -> Self {
         let (input, output) = (Input::new(input), Arc::new(Mutex::new(output)));
         let (asked, input_ended) = (HashSet::new(), CancellationToken::new());
-        Self { input, output, asked, max_unanswered, answering: None, input_ended }
+        let (is_of_2025, answering) = (false, None);
+        Self { input, output, asked, max_unanswered, is_of_2025, answering, input_ended }
     }
 
     /// Answers a message that rmcp does not receive. Runs in a separate task, because `receive` is dropped whenever another
     /// message is sent.
     fn answer(&mut self, answer: Option<TxJsonRpcMessage<RoleServer>>) {
         let output = &self.output;
-        self.answering =
-            answer.map(|answer| outlast_engine::spawn(send_line(Arc::clone(output), answer)));
+        self.answering = answer.map(|answer| {
+            let answer = OutgoingLine::Message(Box::new(answer));
+            outlast_engine::spawn(send_line(Arc::clone(output), answer))
+        });
     }
 }
 
@@ -72,6 +82,13 @@ where
         if let Some(id) = answers(&message) {
             self.asked.remove(id);
         }
+        let message = match greeting_with_tasks(&message) {
+            Some(greeting) => {
+                self.is_of_2025 = true;
+                OutgoingLine::Greeting(greeting)
+            }
+            None => OutgoingLine::Message(Box::new(message)),
+        };
         send_line(Arc::clone(&self.output), message)
     }
 
@@ -89,7 +106,8 @@ where
                 self.input_ended.cancel();
                 return None;
             };
-            let rewritten = resources::rewrite(line);
+            let renamed = if self.is_of_2025 { tasks_2025::rename(line) } else { None };
+            let rewritten = renamed.or_else(|| resources::rewrite(line));
             let readable = rewritten.as_deref().unwrap_or(line);
             let message: RxJsonRpcMessage<RoleServer> = match serde_json::from_slice(readable) {
                 Ok(message) => message,
@@ -133,6 +151,25 @@ where
     }
 }
 
+/// A message as it is written.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum OutgoingLine {
+    Message(Box<TxJsonRpcMessage<RoleServer>>),
+    /// The answer to `initialize`, with what rmcp has no type for.
+    Greeting(Value),
+}
+
+/// Returns the answer to `initialize` with the capability of tasks, if it negotiates the revision that has them.
+fn greeting_with_tasks(message: &TxJsonRpcMessage<RoleServer>) -> Option<Value> {
+    let JsonRpcMessage::Response(response) = message else { return None };
+    if !matches!(response.result, ServerResult::InitializeResult(_)) {
+        return None;
+    }
+    let mut greeting = serde_json::to_value(message).ok()?;
+    tasks_2025::add_capability(&mut greeting, TaskListing::Offered).then_some(greeting)
+}
+
 /// Returns the id of the request that a message answers, if it is an answer.
 fn answers(message: &TxJsonRpcMessage<RoleServer>) -> Option<&RequestId> {
     match message {
@@ -145,7 +182,7 @@ fn answers(message: &TxJsonRpcMessage<RoleServer>) -> Option<&RequestId> {
 /// Writes a message as a line. The lock orders lines.
 async fn send_line<W: AsyncWrite + Unpin>(
     output: Arc<Mutex<W>>,
-    message: TxJsonRpcMessage<RoleServer>,
+    message: OutgoingLine,
 ) -> io::Result<()> {
     let measure = JsonSize { length: 0, longest: MAX_WHOLE_BYTES };
     let is_short = serde_json::to_writer(measure, &message).is_ok();
@@ -163,7 +200,7 @@ async fn send_line<W: AsyncWrite + Unpin>(
 /// Serializes the line on a separate thread that waits for the client; if the client disconnects, the thread ends.
 async fn write_in_pieces(
     output: &mut (impl AsyncWrite + Unpin),
-    message: TxJsonRpcMessage<RoleServer>,
+    message: OutgoingLine,
 ) -> io::Result<()> {
     let (pieces, mut made) = mpsc::channel(1);
     let making = tokio::task::spawn_blocking(move || {

@@ -13,6 +13,15 @@ use crate::reply::{Answered, Refusal, ToolResult};
 pub(crate) struct ListedTool {
     pub(crate) tool: Tool,
     pub(crate) call: ToolCall,
+    /// True if a call can be answered with a task.
+    pub(crate) offers_tasks: bool,
+}
+
+impl ListedTool {
+    /// Sets whether a call can be answered with a task.
+    pub(crate) fn with_tasks(self, offers_tasks: bool) -> Self {
+        Self { offers_tasks, ..self }
+    }
 }
 
 /// The handler of a tool's calls.
@@ -39,7 +48,7 @@ where
         let set = Arc::clone(&set);
         Box::pin(async move { call(&set, caller, given).await.map(Into::into) })
     });
-    ListedTool { tool, call }
+    ListedTool { tool, call, offers_tasks: false }
 }
 
 /// Builds the description of a tool for clients.

@@ -85,6 +85,7 @@ fn list_held_tool(set: &Arc<Jobs>, workflow: &Workflow) -> ListedTool {
     list_tool(&workflow_tool(set, workflow), tool, |one, caller, given| {
         Box::pin(one.hold(caller, given))
     })
+    .with_tasks(true)
 }
 
 fn workflow_tool(set: &Arc<Jobs>, workflow: &Workflow) -> Arc<WorkflowTool> {

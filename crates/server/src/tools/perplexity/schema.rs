@@ -21,6 +21,7 @@ pub(super) fn tools(set: &Arc<Perplexity>) -> Vec<ListedTool> {
     let asking = |name: &'static str, kind, title, description, input, output| {
         let tool = tool(name, title, description, input, output, asks_as_vendor());
         list_tool(set, tool, move |set, caller, given| Box::pin(set.ask(caller, name, kind, given)))
+            .with_tasks(name == RESEARCH)
     };
     vec![
         asking(

@@ -96,7 +96,9 @@ fn questions(set: &Arc<Research>) -> Vec<ListedTool> {
     let known = "within a conversation: its earlier questions and answers are known.";
     let asking = |name: &'static str, title, description, input| {
         let tool = tool(name, title, description, input, answer(), asks());
+        let is_deep = [options.set.deep_research(), options.set.followup()].contains(&name);
         list_tool(set, tool, move |set, caller, given| Box::pin(set.ask(caller, name, given)))
+            .with_tasks(is_deep && options.mode != ResearchMode::Queued)
     };
     let (ask, followup) = (options.set.deep_research(), options.set.followup());
     let earlier = format!("{SEARCH_RESEARCH} finds earlier reports at no cost.");
