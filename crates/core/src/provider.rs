@@ -126,6 +126,9 @@ pub enum ResumePolicy {
     /// Those with a [`RemoteRun::cursor`]; the others end with the process that began them.
     WithCursor,
     Always,
+    /// All, from the journal of their job: the work is done in the process that holds the lease, step by step. It
+    /// ends with the lease, because another worker may continue it then (K2).
+    FromJournal,
 }
 
 impl ResumePolicy {
@@ -134,8 +137,13 @@ impl ResumePolicy {
         match self {
             Self::Never => false,
             Self::WithCursor => run.cursor.is_some(),
-            Self::Always => true,
+            Self::Always | Self::FromJournal => true,
         }
+    }
+
+    /// Returns whether this run goes on only as long as the process that works on it.
+    pub fn works_here(self, run: &RemoteRun) -> bool {
+        self == Self::FromJournal || !self.can_resume(run)
     }
 }
 

@@ -171,10 +171,10 @@ impl Attempt<'_> {
     ) -> Result<End, LeaseLost> {
         let mut notes = Notes::new();
         loop {
-            // A run that ends with this process and could be begun again elsewhere must not outlast the lease. If the
+            // A run that is done in this process and could go on elsewhere must not outlast the lease. If the
             // provider cannot stop the run, ending the attempt gains nothing: its answer may still be recorded.
             let is_fenced = self.semantics.is_some_and(|semantics| {
-                semantics.can_stop && !semantics.resume.can_resume(&run.remote())
+                semantics.can_stop && semantics.resume.works_here(&run.remote())
             });
             let step = {
                 let next = run.next();

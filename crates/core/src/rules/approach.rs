@@ -62,7 +62,7 @@ pub(super) fn must_give_up(checkpoint: &Checkpoint, semantics: RecoverySemantics
 mod tests {
     use super::*;
     use crate::ResumePolicy;
-    use crate::ResumePolicy::{Always, WithCursor};
+    use crate::ResumePolicy::{Always, FromJournal, WithCursor};
     use crate::rules::tests::{NOW, remote, running};
 
     const fn semantics(again: ResendPolicy, resumes: ResumePolicy) -> RecoverySemantics {
@@ -95,6 +95,11 @@ mod tests {
             (under_way.clone(), semantics(ResendPolicy::WithKey, ResumePolicy::Never), None),
             (under_way.clone(), semantics(ResendPolicy::Never, ResumePolicy::Never), None),
             (under_way.clone(), semantics(ResendPolicy::Never, WithCursor), None),
+            (
+                under_way.clone(),
+                semantics(ResendPolicy::Idempotent, FromJournal),
+                Some(Approach::Resume(remote())),
+            ),
             (under_way, semantics(ResendPolicy::Idempotent, WithCursor), again("resp_1")),
             (
                 Checkpoint::Running(task.clone()),

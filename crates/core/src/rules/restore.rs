@@ -32,7 +32,8 @@ pub fn restore(
             return None;
         }
     }
-    let fate = fate(&record.job.checkpoint, semantics);
+    let is_paid = record.job.allowance.is_some();
+    let fate = fate(&record.job.checkpoint, semantics, is_paid);
     rescue(record, now);
     match fate {
         RestoredOutcome::RunsOn => {}
@@ -60,7 +61,17 @@ pub fn restore(
 
 const RESTORED: &str = "the store was restored from a backup that was made before this job ended, and the job may have run since";
 
-fn fate(checkpoint: &Checkpoint, semantics: Option<RecoverySemantics>) -> RestoredOutcome {
+fn fate(
+    checkpoint: &Checkpoint,
+    semantics: Option<RecoverySemantics>,
+    is_paid: bool,
+) -> RestoredOutcome {
+    let from_journal =
+        semantics.is_some_and(|semantics| semantics.resume == ResumePolicy::FromJournal);
+    if from_journal && is_paid {
+        // Steps that were bought after the backup are missing from the journal (K3).
+        return RestoredOutcome::Ended;
+    }
     let is_safe = semantics.is_some_and(|semantics| semantics.resend == ResendPolicy::Idempotent);
     match checkpoint {
         _ if is_safe => RestoredOutcome::RunsOn,
@@ -78,6 +89,7 @@ fn fate(checkpoint: &Checkpoint, semantics: Option<RecoverySemantics>) -> Restor
 mod tests {
     use super::*;
     use crate::rules::tests::{NOW, failure, queued, remote, running};
+    use crate::{RunAllowance, SpendTerms};
 
     const LATER: Timestamp = Timestamp::from_millis(2_000_000);
 
@@ -168,6 +180,27 @@ mod tests {
                         assert_eq!(job.new.max_failures, 2);
                     }
                 }
+            }
+        }
+    }
+
+    /// K3: the journal of a backup lacks the steps that were bought after it.
+    #[test]
+    fn k3_a_paid_run_of_steps_needs_consent_after_a_restore() {
+        let semantics = RecoverySemantics {
+            resend: ResendPolicy::Idempotent,
+            resume: ResumePolicy::FromJournal,
+            can_stop: true,
+        };
+        let terms = SpendTerms::default();
+        let paid = Some(RunAllowance { cap: None, terms });
+        for (allowance, expected) in
+            [(paid, RestoredOutcome::Ended), (None, RestoredOutcome::RunsOn)]
+        {
+            for checkpoint in [Checkpoint::NotBegun, Checkpoint::Running(remote())] {
+                let mut record = running(checkpoint).0;
+                record.job.allowance = allowance;
+                assert_eq!(restore(&mut record, Some(semantics), LATER), Some(expected));
             }
         }
     }

@@ -202,6 +202,8 @@ async fn f3_what_could_run_twice_ends_with_a_lease_that_cannot_be_renewed() {
         (semantics_of(ResendPolicy::Idempotent, ResumePolicy::Never), 0),
         (semantics_of(ResendPolicy::Never, ResumePolicy::Never), 0),
         (semantics_of(ResendPolicy::Never, ResumePolicy::Always), 1),
+        // K2: nor what another worker may continue, step by step.
+        (semantics_of(ResendPolicy::Idempotent, ResumePolicy::FromJournal), 0),
         (
             RecoverySemantics {
                 can_stop: false,
