@@ -7,7 +7,7 @@ import re
 import subprocess
 import sys
 
-TUNING = ["click", "fastify", "ripgrep"]
+TUNING = ["click", "commander", "fastify", "jinja2", "ripgrep"]
 WEAK = ["No passage has all of the question", "is only loosely related", "Nothing in the library answers", "has no words to search for"]
 OUTCOMES = ["right", "doubted", "weak", "nothing", "misleading"]
 
