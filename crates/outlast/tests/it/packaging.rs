@@ -236,3 +236,79 @@ fn f9_pods_are_given_the_time_to_drain() {
         assert!(manifest.contains(&format!(":{VERSION}\n")), "one version everywhere");
     }
 }
+
+/// Returns the text of every file under a folder of the repository, with its path.
+fn files_under(folder: &str) -> Vec<(String, String)> {
+    let root = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
+    let entries = std::fs::read_dir(root.join(folder)).unwrap().map(Result::unwrap);
+    let names = entries.filter(|entry| entry.path().is_file()).map(|entry| entry.file_name());
+    let paths = names.map(|name| format!("{folder}/{}", name.to_str().unwrap()));
+    paths
+        .filter_map(|path| std::fs::read_to_string(root.join(&path)).ok().map(|it| (path, it)))
+        .collect()
+}
+
+/// N2: what cargo installs, the packages and the benchmarks have one profile.
+#[test]
+fn n2_there_is_one_profile_for_every_release() {
+    let manifest: toml::Table = read("Cargo.toml").parse().unwrap();
+    let profiles: Vec<_> = manifest["profile"].as_table().unwrap().keys().collect();
+    assert_eq!(profiles, ["release", "dev"]);
+    for (path, text) in
+        [".github/workflows", "packaging", "scripts"].into_iter().flat_map(files_under)
+    {
+        // The profile of the test runner is another one.
+        let other =
+            text.lines().find(|line| line.contains("cargo build") && line.contains("--profile"));
+        assert_eq!(other, None, "{path}");
+    }
+    assert!(read("scripts/package").contains("--target \"$target.2.17\""));
+}
+
+/// N5: strangers find what they expect, every crate says what it is, and the workflows cannot do more than they must.
+#[test]
+fn n5_the_repository_is_ready_for_strangers() {
+    for file in [
+        "SECURITY.md",
+        "CODE_OF_CONDUCT.md",
+        "CONTRIBUTING.md",
+        ".github/dependabot.yml",
+        "docs/project/releasing.md",
+    ] {
+        assert!(read(file).len() > 200, "{file}");
+    }
+    let changes = read("CHANGELOG.md");
+    let dated = changes.lines().find(|line| line.starts_with(&format!("## [{VERSION}] - 20")));
+    assert!(dated.is_some() && changes.contains("## [Unreleased]"), "Keep a Changelog");
+    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    for entry in std::fs::read_dir(crates).unwrap().map(Result::unwrap) {
+        let name = entry.file_name().into_string().unwrap();
+        let manifest: toml::Table = read(&format!("crates/{name}/Cargo.toml")).parse().unwrap();
+        let package = &manifest["package"];
+        assert!(
+            package.get("description").is_some() && package.get("repository").is_some(),
+            "{name}"
+        );
+    }
+    let workflows = files_under(".github/workflows");
+    assert!(workflows.len() >= 3, "{}", workflows.len());
+    for (path, text) in workflows {
+        assert!(text.contains("\npermissions:"), "{path}: least permissions");
+        for action in
+            text.lines().filter_map(|line| line.split_once("uses: ")).map(|(_, action)| action)
+        {
+            let version = action
+                .split(' ')
+                .next()
+                .unwrap()
+                .split_once('@')
+                .map_or("", |(_, version)| version);
+            let is_commit = version.len() == 40 && version.chars().all(|c| c.is_ascii_hexdigit());
+            let is_whole = version.matches('.').count() == 2;
+            assert!(
+                action.starts_with("./") || is_commit || is_whole,
+                "{path}: {action} is not pinned"
+            );
+        }
+    }
+}

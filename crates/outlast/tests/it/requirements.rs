@@ -17,7 +17,10 @@ fn all_ids() -> Vec<String> {
         ("G", 9),
         ("H", 9),
         ("I", 8),
+        ("J", 7),
         ("L", 6),
+        ("M", 5),
+        ("N", 5),
         ("M", 3),
     ];
     let numbered = letters
@@ -76,7 +79,17 @@ fn tests_in(source: &str) -> Vec<(String, String)> {
 fn comes_later(id: &str) -> bool {
     match id.split_at(1) {
         ("F", number) => number == "12",
+        ("M", number) => ["4", "5"].contains(&number),
         _ => false,
+    }
+}
+
+/// Returns the script that shows a requirement, for those that need more than a test can have.
+fn script_of(id: &str) -> Option<&'static str> {
+    match id {
+        "J6" => Some("scripts/citation-questions"),
+        "N1" | "N2" => Some("scripts/package"),
+        _ => None,
     }
 }
 
@@ -84,7 +97,8 @@ const HEAD: &str = "# Requirements and the tests that show them
 
 Every requirement has an id (A: job tools for deep research, B: asynchronous deep research, C: the deep research tool,
 D: the patient client, E: jobs for any workflow, P: what every version keeps, F: many machines, G: any vendor and budgets,
-H: work that outlives the client, I: the page, L: agents that are notified, reports as resources). A row names the tests that say they show it, by the id in their name or in
+H: work that outlives the client, I: the page, J: checks of citations, L: agents that are notified, reports as resources,
+M: remote use, N: packages and the repository). A row names the tests that say they show it, by the id in their name or in
 their doc comment. Made by `crates/outlast/tests/it/requirements.rs`: `UPDATE_DOCS=1 cargo nextest run -p outlast requirements`.
 
 | id | shown by |
@@ -104,7 +118,9 @@ fn page() -> String {
         let (named, said): (Vec<_>, Vec<_>) =
             names.into_iter().partition(|name| name[1..].starts_with(&prefix));
         let later = comes_later(&id).then(|| "a later version".to_owned());
-        let cells: Vec<String> = named.into_iter().chain(said).chain(later).collect();
+        let script = script_of(&id).inspect(|file| assert!(root().join(file).is_file(), "{file}"));
+        let script = script.map(|file| format!("`{file}`"));
+        let cells: Vec<String> = named.into_iter().chain(said).chain(script).chain(later).collect();
         assert!(!cells.is_empty(), "{id}: no test says that it shows it");
         page.push_str(&format!("| {id} | {} |\n", cells.join(", ")));
     }
