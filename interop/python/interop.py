@@ -25,6 +25,7 @@ from tasks import Ended, Tasks, task
 TOOLS = {
     "perplexity_deep_research", "perplexity_deep_research_followup", "perplexity_search", "perplexity_search_followup",
     "cancel_research", "get_conversation_history", "get_conversation_histories", "list_conversations", "search_research",
+    "check_citations",
     "perplexity_research_start", "perplexity_research_poll", "perplexity_research_cancel",
     "perplexity_ask", "perplexity_reason", "perplexity_research",
 }  # fmt: skip

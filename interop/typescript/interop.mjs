@@ -17,7 +17,7 @@ const { values: given } = parseArgs({
   },
 });
 const TOOLS = [
-  'cancel_research', 'get_conversation_histories', 'get_conversation_history', 'list_conversations', 'perplexity_ask',
+  'cancel_research', 'check_citations', 'get_conversation_histories', 'get_conversation_history', 'list_conversations', 'perplexity_ask',
   'perplexity_deep_research', 'perplexity_deep_research_followup', 'perplexity_reason', 'perplexity_research',
   'perplexity_research_cancel', 'perplexity_research_poll', 'perplexity_research_start', 'perplexity_search',
   'perplexity_search_followup', 'search_research',

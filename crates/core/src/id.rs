@@ -104,6 +104,9 @@ impl Profile {
     /// The word that takes the place of the provider for a call of a wrapped server.
     pub const WRAP: &str = "wrap";
 
+    /// The provider that compares reports with the pages that they cite.
+    pub const CITATIONS: &str = "citations";
+
     /// Returns the provider, which is the first word: `perplexity` in every dialect, `library`; for a workflow,
     /// `workflow`.
     pub fn provider(&self) -> &str {

@@ -45,6 +45,8 @@ pub struct NewJob {
 impl NewJob {
     /// The workflow of every research job.
     pub const DEEP_RESEARCH: &str = "deep_research";
+    /// The workflow of every check of citations.
+    pub const CHECK_CITATIONS: &str = "check_citations";
 
     /// Returns its conversation, for the log.
     pub fn conversation_id(&self) -> Option<&str> {

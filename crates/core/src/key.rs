@@ -36,6 +36,14 @@ impl Key {
         Self { text, input_hash: [0; 32], life, identity: None }
     }
 
+    /// Creates the key of a check of the document with this digest: it names that job until it ends, so that a check
+    /// that was interrupted goes on.
+    pub fn for_document(digest: [u8; 32]) -> Self {
+        let name: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+        let (text, life) = (format!("document:{name}"), KeyLife::For(Duration::ZERO));
+        Self { text, input_hash: digest, life, identity: None }
+    }
+
     /// Returns the same key for a call with this identity.
     pub fn with_identity(self, identity: CallIdentity) -> Self {
         Self { identity: Some(identity), ..self }

@@ -17,6 +17,7 @@ mod request;
 mod stored_words;
 mod research_request;
 mod workflow;
+mod citation_check;
 mod output;
 mod ledger;
 mod budget;
@@ -34,6 +35,7 @@ mod redact_request;
 mod reason;
 mod remote;
 mod journal;
+mod run_journal;
 
 pub mod rules;
 
@@ -49,6 +51,7 @@ mod observer;
 
 pub use budget::{BudgetLimit, BudgetRefusal};
 pub use changes::{Change, ChangeWait, Changes, HeldCallState};
+pub use citation_check::{CheckRequest, CheckedAddress};
 pub use failure::{Code, Failure};
 pub use id::{ConversationId, Fence, JobId, NotAJobId, OwnerId, Profile, Rev, WorkerId};
 pub use job::{Checkpoint, Job, JobState, NewJob};
@@ -82,6 +85,7 @@ pub use request::{Request, RequestContent, RequestNote};
 pub use research_request::{
     ContextSize, Effort, Message, Recency, ResearchKind, ResearchRequest, Role, SearchFilters,
 };
+pub use run_journal::RunJournal;
 pub use standing::{Standing, Waits};
 pub use state_kind::StateKind;
 pub use store::{

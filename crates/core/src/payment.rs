@@ -20,7 +20,9 @@ pub enum RequestState<'a> {
 impl NewJob {
     /// As [`Job::may_be_charged`].
     pub fn may_be_charged(&self) -> bool {
-        !self.request.is_workflow() && self.profile.provider() != Profile::LIBRARY
+        !self.request.is_workflow()
+            && !self.request.is_citation_check()
+            && self.profile.provider() != Profile::LIBRARY
     }
 }
 

@@ -10,7 +10,9 @@ use std::time::Duration;
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
-use crate::{Code, Cost, NanoUsd, Output, Progress, RemoteRun, Request, StopOutcome, Store};
+use crate::{
+    Code, Cost, NanoUsd, Output, Progress, RemoteRun, Request, RunJournal, StopOutcome, Store,
+};
 
 /// A service that does the work.
 #[async_trait]
@@ -66,6 +68,9 @@ pub trait Provider: Send + Sync {
 pub trait Run: Send {
     /// Returns the data that another process needs to resume it.
     fn remote(&self) -> RemoteRun;
+
+    /// Sets the journal of the attempt. Called before the first step; a run without steps ignores it.
+    fn set_journal(&mut self, _journal: RunJournal) {}
 
     /// Returns the text that it has written so far, if that is known ([`crate::Partial::visible_text`]). It is read now and
     /// then after steps, and never taken for the result.

@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize, Serializer};
 use serde_json::Value;
 
 use crate::{
-    BeginError, NanoUsd, ProviderError, ProviderErrorKind, ResearchKind, ResearchRequest,
-    WorkflowRequest,
+    BeginError, CheckRequest, NanoUsd, ProviderError, ProviderErrorKind, ResearchKind,
+    ResearchRequest, WorkflowRequest,
 };
 
 /// The request of a job.
@@ -27,6 +27,8 @@ pub enum RequestContent {
     Research(ResearchRequest),
     /// The input of a configured workflow or of a wrapped tool.
     Workflow(WorkflowRequest),
+    /// A report whose citations are checked.
+    CitationCheck(CheckRequest),
     /// A request that this version cannot read. Its job is listed, shown, copied and deleted, and never sent.
     Unreadable {
         /// The parser's reason.
@@ -77,7 +79,9 @@ impl Request {
     pub fn research(&self) -> Option<&ResearchRequest> {
         match self.content() {
             RequestContent::Research(ask) => Some(ask),
-            RequestContent::Workflow(_) | RequestContent::Unreadable { .. } => None,
+            RequestContent::Workflow(_)
+            | RequestContent::CitationCheck(_)
+            | RequestContent::Unreadable { .. } => None,
         }
     }
 
@@ -90,9 +94,19 @@ impl Request {
     pub fn to_workflow(&self) -> Result<&WorkflowRequest, ProviderError> {
         match self.content() {
             RequestContent::Workflow(ask) => Ok(ask),
-            RequestContent::Research(_) | RequestContent::Unreadable { .. } => {
-                Err(self.unreadable())
-            }
+            RequestContent::Research(_)
+            | RequestContent::CitationCheck(_)
+            | RequestContent::Unreadable { .. } => Err(self.unreadable()),
+        }
+    }
+
+    /// Returns the report whose citations are checked.
+    pub fn to_citation_check(&self) -> Result<&CheckRequest, ProviderError> {
+        match self.content() {
+            RequestContent::CitationCheck(check) => Ok(check),
+            RequestContent::Research(_)
+            | RequestContent::Workflow(_)
+            | RequestContent::Unreadable { .. } => Err(self.unreadable()),
         }
     }
 
@@ -117,7 +131,12 @@ impl Request {
 
     /// Returns whether the request is the input of a workflow, readable or not.
     pub fn is_workflow(&self) -> bool {
-        matches!(&self.json, Value::Object(fields) if !fields.contains_key(MESSAGES))
+        matches!(&self.json, Value::Object(fields) if !fields.contains_key(MESSAGES) && !fields.contains_key(REPORT))
+    }
+
+    /// Returns whether the request is a check of citations, readable or not.
+    pub fn is_citation_check(&self) -> bool {
+        matches!(&self.json, Value::Object(fields) if !fields.contains_key(MESSAGES) && fields.contains_key(REPORT))
     }
 
     /// Returns a recorded text.
@@ -138,7 +157,9 @@ impl Request {
     fn unreadable(&self) -> ProviderError {
         let detail = match self.content() {
             RequestContent::Unreadable { reason } => Some(reason.clone()),
-            RequestContent::Research(_) | RequestContent::Workflow(_) => None,
+            RequestContent::Research(_)
+            | RequestContent::Workflow(_)
+            | RequestContent::CitationCheck(_) => None,
         };
         let sentence = "the stored request cannot be read by this version";
         ProviderError { detail, ..ProviderError::new(ProviderErrorKind::Rejected, sentence) }
@@ -147,12 +168,17 @@ impl Request {
 
 /// The field that only a question for a research provider has.
 const MESSAGES: &str = "messages";
+/// The field that, of the others, only a check of citations has.
+const REPORT: &str = "report";
 
 impl RequestContent {
     fn parse(json: &Value) -> Self {
         let parsed = match json {
             Value::Object(fields) if fields.contains_key(MESSAGES) => {
                 ResearchRequest::deserialize(json).map(Self::Research)
+            }
+            Value::Object(fields) if fields.contains_key(REPORT) => {
+                CheckRequest::deserialize(json).map(Self::CitationCheck)
             }
             _ => WorkflowRequest::deserialize(json).map(Self::Workflow),
         };

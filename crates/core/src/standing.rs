@@ -75,6 +75,7 @@ impl<'a> Standing<'a> {
                 let (has, with) = match self.job.new.profile.provider() {
                     Profile::LIBRARY => ("the folders it was asked with", "the same settings"),
                     Profile::WORKFLOW => ("its workflow", "the configuration that has it"),
+                    Profile::CITATIONS => ("citation checks switched on", "citations.check"),
                     _ => ("the provider and key it was asked with", "the same settings"),
                 };
                 format!(
@@ -224,6 +225,7 @@ fn initial_activity(profile: &Profile) -> String {
     match profile.provider() {
         Profile::PERPLEXITY => "Querying Perplexity API...".to_owned(),
         Profile::WORKFLOW => "Running".to_owned(),
+        Profile::CITATIONS => "Reading the sources...".to_owned(),
         // In the words of these vendors' adapters.
         "openai" => "Querying OpenAI...".to_owned(),
         "anthropic" => "Querying Anthropic...".to_owned(),

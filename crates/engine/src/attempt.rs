@@ -15,6 +15,7 @@ use outlast_core::{
     BeginError, Checkpoint, Job, Provider, RecoverySemantics, RemoteRun, Run, Settlement, Step,
 };
 
+use crate::engine::Engine;
 use crate::lease_renewer::RenewedLease;
 use crate::shared::Shared;
 use limits::AttemptLimits;
@@ -53,8 +54,11 @@ pub(crate) async fn work(shared: Arc<Shared>, mut job: Job, lease: RenewedLease,
         prepared,
         not_begun: false,
     };
-    attempt.run().await;
+    let ended = attempt.run().await;
     shared.wakeups.try_is_over(&lease.lease().job);
+    if let Some(report) = ended.filter(|_| shared.options.check_reports) {
+        Engine { shared: Arc::clone(&shared) }.check_new_report(&report).await;
+    }
 }
 
 struct Attempt<'a> {
@@ -74,19 +78,21 @@ struct Attempt<'a> {
 struct LeaseLost;
 
 impl Attempt<'_> {
-    async fn run(mut self) {
+    /// Returns the job as it was settled.
+    async fn run(mut self) -> Option<Job> {
         let settlement = match AssertUnwindSafe(self.try_once()).catch_unwind().await {
             Ok(Ok(settlement)) => settlement,
             Ok(Err(LeaseLost)) => {
-                return tracing::info!(job.id = %self.job.id, "another worker has the job or may have it, or it has ended; this try stops");
+                tracing::info!(job.id = %self.job.id, "another worker has the job or may have it, or it has ended; this try stops");
+                return None;
             }
             Err(panic) => self.settle_panic(&*panic),
         };
         // The checkpoint says that the request is about to be sent, but it was not sent.
         if self.prepared.take().is_some() && self.record(Checkpoint::NotBegun).await.is_err() {
-            return;
+            return None;
         }
-        self.settle(settlement).await;
+        self.settle(settlement).await
     }
 
     async fn try_once(&mut self) -> Result<Settlement, LeaseLost> {
@@ -169,6 +175,7 @@ impl Attempt<'_> {
         mut run: Box<dyn Run>,
         mut limits: AttemptLimits,
     ) -> Result<End, LeaseLost> {
+        run.set_journal(self.shared.journal(self.lease.lease()));
         let mut notes = Notes::new();
         loop {
             // A run that is done in this process and could go on elsewhere must not outlast the lease. If the

@@ -18,6 +18,7 @@ mod observers;
 mod writes;
 mod handle;
 mod held_calls;
+mod citation_checks;
 
 mod idle;
 mod lease_renewer;

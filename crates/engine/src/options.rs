@@ -33,6 +33,8 @@ pub struct Options {
     pub sweep_interval: Duration,
     /// The maximum number of polls that wait at a time.
     pub polls: PollLimits,
+    /// True if each report of research is checked when it is written (`citations.check = always`).
+    pub check_reports: bool,
     /// The notifier of ends; `None` if there are no notices.
     pub notifier: Option<Arc<dyn Notifier>>,
     /// The process that runs the jobs.
@@ -52,6 +54,7 @@ impl Default for Options {
             spend_limits: SpendLimits::default(),
             sweep_interval: Duration::from_secs(300),
             polls: PollLimits { in_all: 10_000, per_job: 100, sharing: Sharing::OneOwner },
+            check_reports: false,
             notifier: None,
             dispatch: Dispatch::Here,
             observers: Observers::default(),

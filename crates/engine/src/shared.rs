@@ -4,7 +4,8 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use outlast_core::{
-    Cost, Job, NanoUsd, NewJob, Profile, Request, Reservation, SpendTerms, Store, rules,
+    Cost, Job, Lease, NanoUsd, NewJob, Profile, Request, Reservation, RunJournal, SpendTerms,
+    Store, rules,
 };
 
 use crate::options::{Options, Providers};
@@ -86,6 +87,11 @@ impl Shared {
             None => rules::lowest_cap(&self.spend_terms(&job.new.profile, request)),
         };
         cap.map_or(Cow::Borrowed(request), |cap| Cow::Owned(request.with_budget(cap)))
+    }
+
+    /// Returns the journal of the attempt that has this lease.
+    pub(crate) fn journal(&self, lease: &Lease) -> RunJournal {
+        RunJournal::new(Arc::clone(&self.store), lease.clone(), self.options.max_bytes)
     }
 
     /// Warns of a question that is likely to cost much (C10), before anything is spent.

@@ -184,7 +184,7 @@ pub(crate) enum Command {
     /// A line for each day, provider, model or owner, and the sum of all. Runs count on the UTC day on which they were asked
     /// for, failed and lost ones too, also when their job was removed; for 400 days.
     Spend(SpendArgs),
-    /// Check which sentences of a Markdown file the cited sources support
+    /// Check which sentences of a report or a Markdown file the cited sources support
     ///
     /// Fetches every cited page and looks for the facts of the sentence in it: quotations, numbers, dates, names and
     /// versions. It compares texts; no model is asked. The sites see the addresses that the file cites, and nothing else.

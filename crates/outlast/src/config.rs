@@ -63,6 +63,8 @@ pub(crate) struct Citations {
 pub(crate) enum CitationChecks {
     /// Somebody asks for it.
     OnRequest,
+    /// Research succeeds, or somebody asks for it.
+    Always,
     /// None.
     Never,
 }
@@ -71,6 +73,7 @@ impl CitationChecks {
     fn parse(text: &str) -> Option<Self> {
         match text {
             "on-request" => Some(Self::OnRequest),
+            "always" => Some(Self::Always),
             "never" => Some(Self::Never),
             _ => None,
         }
@@ -346,7 +349,7 @@ impl Config {
             citations: Citations {
                 check: layers.parsed(
                     settings::CITATIONS_CHECK,
-                    "on-request or never",
+                    "on-request, always or never",
                     CitationChecks::parse,
                 )?,
                 allow_private: layers.flag(settings::CITATIONS_ALLOW_PRIVATE)?,

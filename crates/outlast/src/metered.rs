@@ -7,10 +7,10 @@ use async_trait::async_trait;
 use outlast_core::{
     BeginError, Cancelled, Cost, Fence, FollowUp, Inserted, Job, JobId, NanoUsd, Observer,
     Provider, ProviderError, ProviderErrorKind, RecoverySemantics, RemoteRun, Request, Run,
-    Settlement, StateKind, Step, StopOutcome, Store, StoreEvent,
+    RunJournal, Settlement, StateKind, Step, StopOutcome, Store, StoreEvent,
 };
 use outlast_engine::Providers;
-use outlast_server::Metrics;
+use outlast_server::{Metrics, citation_check};
 use tokio::time::Instant;
 
 /// Returns the same providers, with their calls counted.
@@ -59,6 +59,9 @@ impl WriteCounter {
         }
         self.metrics.count_attempt(&job.new.owner, attempt);
         self.metrics.count_spend(&job.new.owner, job.new.profile.provider(), cost);
+        if let Some(check) = citation_check(job) {
+            self.metrics.count_citation_check(&job.new.owner, &check);
+        }
         self.count_end(job);
     }
 
@@ -196,6 +199,10 @@ struct MeteredRun {
 impl Run for MeteredRun {
     fn remote(&self) -> RemoteRun {
         self.run.remote()
+    }
+
+    fn set_journal(&mut self, journal: RunJournal) {
+        self.run.set_journal(journal);
     }
 
     fn text(&self) -> Option<String> {

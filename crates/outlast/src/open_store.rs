@@ -16,7 +16,7 @@ use outlast_store::{
 };
 use tokio::task::JoinHandle;
 
-use crate::config::{Config, LOCAL, Secret, StoreUrl};
+use crate::config::{CitationChecks, Config, LOCAL, Secret, StoreUrl};
 use crate::data_dir;
 use crate::detached::socket::SocketFolder;
 use crate::detached::telling::ChangeNotifier;
@@ -311,6 +311,7 @@ pub(crate) fn options(config: &Config) -> Options {
         max_bytes: config.max_bytes_per_owner,
         spend_limits: config.spend_limits,
         polls: config.polls,
+        check_reports: config.citations.check == CitationChecks::Always,
         sweep_interval: config.perplexity.research_sweep_interval,
         ..Options::default()
     }

@@ -1,6 +1,7 @@
 //! The place where concrete types meet: creates the configured providers.
 
 use std::collections::HashMap;
+use std::io::{Seek as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,6 +12,7 @@ use outlast_core::{Notifier, Profile, Provider, ProviderError};
 use outlast_engine::Providers;
 use outlast_library::{ConvertLimits, Converters, Library, LibraryOptions};
 use outlast_provider::anthropic::Anthropic;
+use outlast_provider::citations::{CitationOptions, Citations};
 use outlast_provider::command::{Command, CommandOptions, Guard, Rerun};
 use outlast_provider::gemini::Gemini;
 use outlast_provider::http::HttpOptions;
@@ -19,12 +21,13 @@ use outlast_provider::notify::{NotifyCommand, NotifyCommandOptions, Webhook, Web
 use outlast_provider::openai::OpenAi;
 use outlast_provider::perplexity::{Agent, Sonar};
 use outlast_provider::vendor::{Checked, VendorOptions};
+use outlast_sources::{FetchOptions, PdfReader};
 use outlast_store::StoreClock;
 
 use crate::commands::own_processes::LIMITED;
 use crate::config::{
-    self, Config, Dialect, Notify, ProgramDefinition, ResearchProvider, Secret, StoreUrl, Tool,
-    VendorName, VendorSettings, Workflow, WorkflowAction,
+    self, CitationChecks, Config, Dialect, Notify, ProgramDefinition, ResearchProvider, Secret,
+    StoreUrl, Tool, VendorName, VendorSettings, Workflow, WorkflowAction,
 };
 use crate::error::{CommandError, CommandResult, OrUsage as _, refuse};
 use crate::kill_points::KillPoint;
@@ -223,6 +226,30 @@ pub(crate) fn converters(config: &Config) -> CommandResult<Converters> {
         pandoc: config.pandoc.clone(),
         limits: ConvertLimits::default(),
     })
+}
+
+/// Returns the checker of citations, with the profile of its jobs; `None` if checks are switched off.
+pub(crate) fn citation_checks(config: &Config) -> CommandResult<Option<ProviderWithProfile>> {
+    if config.citations.check == CitationChecks::Never {
+        return Ok(None);
+    }
+    let converters = converters(config)?;
+    let pdf: PdfReader = Arc::new(move |body| {
+        let mut file = tempfile::tempfile().ok()?;
+        file.write_all(body).ok()?;
+        file.rewind().ok()?;
+        converters.pdf_paragraphs(file)
+    });
+    let fetch = FetchOptions {
+        allow_private: config.citations.allow_private,
+        through_proxy: config.citations.through_proxy,
+        respect_robots: config.citations.respect_robots,
+        proxy: config.proxy.clone(),
+        ..FetchOptions::default()
+    };
+    let clock = Arc::new(config.clock.clone());
+    let checker = Citations::new(CitationOptions { fetch, pdf: Some(pdf), clock });
+    Ok(Some((Citations::profile(), Arc::new(checker))))
 }
 
 /// Returns the profile that a worker must have to run this workflow's jobs.

@@ -2,6 +2,7 @@
 //!
 //! Adapters map, call and map back; they hold no policy. Only a vendor's `wire` modules know its JSON.
 
+pub mod citations;
 pub mod command;
 pub mod http;
 pub mod mcp_tool;

@@ -23,6 +23,9 @@ use crate::wait::{self, IdOrigin};
 /// The interval at which a call that attached to another process's job checks that this process is still running.
 const LOOK_AFTER: Duration = Duration::from_secs(2);
 
+/// The metadata field that marks an answer as a replay.
+pub(crate) const REPLAYED: &str = "outlast/replayed";
+
 /// A call whose answer is the outcome of a job.
 pub(crate) struct HeldCall {
     pub(crate) job: NewJob,
@@ -312,7 +315,7 @@ fn takes_its_run_up(job: &Job, ask_anew: AskAnew) -> bool {
 fn mark(mut answer: CallToolResult, sentence: String) -> CallToolResult {
     answer.content.push(ContentBlock::text(sentence));
     let meta = answer.meta.get_or_insert_default();
-    meta.0.insert("outlast/replayed".to_owned(), json!(true));
+    meta.0.insert(REPLAYED.to_owned(), json!(true));
     answer
 }
 

@@ -28,6 +28,9 @@ pub use http::{
 mod page;
 pub use page::{Carry, PageEntry, PageOptions, PageResearch, PageView};
 
+mod citations;
+pub use citations::citation_check;
+
 mod retry;
 pub use retry::{RetrySettings, retry_job, retry_key, retry_of};
 

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use outlast_core::{Cost, NanoUsd, OwnerId, Scope, StateKind, StoreError};
+use outlast_sources::CitationCheck;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
@@ -24,6 +25,8 @@ pub struct Metrics {
     ended: Counter,
     attempts: Counter,
     spent_nanos: Counter,
+    checked_claims: Counter,
+    checked_sources: Counter,
     provider_calls: Counter,
     store_errors: Counter,
     requests: Counter,
@@ -107,6 +110,16 @@ impl Metrics {
     pub fn provider_called(&self, provider: &str, call: &'static str, outcome: &'static str) {
         let labels = [("provider", provider), ("call", call), ("outcome", outcome)];
         self.provider_calls.add(None, &labels, 1);
+    }
+
+    /// Counts the verdicts of a check of citations.
+    pub fn count_citation_check(&self, owner: &OwnerId, check: &CitationCheck) {
+        for claim in &check.claims {
+            self.checked_claims.add(Some(owner), &[("verdict", claim.verdict.as_str())], 1);
+        }
+        for source in &check.sources {
+            self.checked_sources.add(Some(owner), &[("verdict", source.verdict.as_str())], 1);
+        }
     }
 
     /// Adds the cost of a paid result.
@@ -204,6 +217,9 @@ impl Metrics {
         for (labels, nanos) in self.spent_nanos.visible_to(reader) {
             text.line("outlast_spend_usd_total", &labels, nanos as f64 / 1e9);
         }
+        let (claims, sources) = (&self.checked_claims, &self.checked_sources);
+        text.counter("outlast_citation_claims_total", "claims checked here", claims, reader);
+        text.counter("outlast_citation_sources_total", "sources of checks here", sources, reader);
         if let Scope::Owner(_) = reader {
             return text.0;
         }

@@ -7,6 +7,7 @@ mod subscriptions;
 use outlast_core::{
     ConversationId, ConversationQuery, Cursor, JobId, JobQuery, OwnerId, StoreError,
 };
+use outlast_sources::CitationCheck;
 use rmcp::ErrorData;
 use rmcp::model::{
     ListResourceTemplatesResult, ListResourcesResult, MetaObject, ReadResourceResult, Resource,
@@ -15,6 +16,7 @@ use rmcp::model::{
 use serde_json::json;
 
 use crate::caller::Caller;
+use crate::citations::{check_of, last_report};
 use crate::face::Face;
 use crate::reply::Refusal;
 pub(crate) use listen::{find_unread_filter, rewrite};
@@ -22,6 +24,8 @@ pub(crate) use render::{MARKDOWN, report_link};
 pub(crate) use subscriptions::Subscriptions;
 
 const REPORTS: &str = "outlast://reports/";
+/// The end of the address of a check.
+const CITATIONS: &str = "/citations";
 const JOBS: &str = "outlast://jobs/";
 /// The number of reports, and of jobs, in one page of the list. Each is read for its size.
 const PAGE: u32 = 20;
@@ -30,12 +34,17 @@ const PAGE: u32 = 20;
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum ResourceId {
     Report(ConversationId),
+    /// The check of the citations of a conversation's last report.
+    Citations(ConversationId),
     Job(JobId),
 }
 
 impl ResourceId {
     /// Parses the address of one of these resources.
     pub(crate) fn parse(uri: &str) -> Option<Self> {
+        if let Some(id) = uri.strip_prefix(REPORTS).and_then(|id| id.strip_suffix(CITATIONS)) {
+            return (!id.is_empty()).then(|| Self::Citations(ConversationId::new(id)));
+        }
         match (uri.strip_prefix(REPORTS), uri.strip_prefix(JOBS)) {
             (Some(id), _) if !id.is_empty() => Some(Self::Report(ConversationId::new(id))),
             (_, Some(id)) => Some(Self::Job(id.parse().ok()?)),
@@ -47,6 +56,7 @@ impl ResourceId {
     pub(crate) fn uri(&self) -> String {
         match self {
             Self::Report(id) => format!("{REPORTS}{id}"),
+            Self::Citations(id) => format!("{REPORTS}{id}{CITATIONS}"),
             Self::Job(id) => format!("{JOBS}{id}"),
         }
     }
@@ -164,6 +174,10 @@ impl Face {
                     self.engine.conversation(&caller.owner, &id).await.map_err(report_refusal)?;
                 (MARKDOWN, found.map(|conversation| render::report_text(&conversation)))
             }
+            Some(ResourceId::Citations(id)) => {
+                let check = self.last_check(caller, &id).await.map_err(report_refusal)?;
+                (render::JSON, check.and_then(|check| serde_json::to_string_pretty(&check).ok()))
+            }
             Some(ResourceId::Job(id)) => {
                 let found = self.engine.job(&caller.scope(), &id).await.map_err(report_refusal)?;
                 (render::JSON, found.map(|job| render::job_text(&job)))
@@ -181,6 +195,19 @@ impl Face {
         }]))
     }
 
+    /// Returns the newest check of the last report of a conversation.
+    async fn last_check(
+        &self,
+        caller: &Caller,
+        id: &ConversationId,
+    ) -> Result<Option<CitationCheck>, StoreError> {
+        let conversation = self.engine.conversation(&caller.owner, id).await?;
+        match conversation.as_ref().and_then(last_report) {
+            Some(report) => check_of(&self.engine, &caller.scope(), report).await,
+            None => Ok(None),
+        }
+    }
+
     /// Returns the resource that an address names, if the caller has it.
     pub(crate) async fn resource_id(
         &self,
@@ -191,6 +218,9 @@ impl Face {
         let is_own = match &id {
             ResourceId::Report(id) => {
                 self.engine.conversation(&caller.owner, id).await.map_err(report_refusal)?.is_some()
+            }
+            ResourceId::Citations(id) => {
+                self.last_check(caller, id).await.map_err(report_refusal)?.is_some()
             }
             ResourceId::Job(id) => {
                 self.engine.job(&caller.scope(), id).await.map_err(report_refusal)?.is_some()
@@ -215,6 +245,13 @@ pub(crate) fn templates() -> ListResourceTemplatesResult {
             "Research report",
             "A conversation as one document: its questions, its reports and their sources.",
             MARKDOWN,
+        ),
+        template(
+            "outlast://reports/{conversationId}/citations",
+            "citations",
+            "Citation check",
+            "Which sentences of a conversation's last report its sources support, once it was checked.",
+            render::JSON,
         ),
         template(
             "outlast://jobs/{jobId}",
@@ -243,7 +280,11 @@ mod tests {
     #[test]
     fn l3_an_address_is_read_as_it_was_written() {
         let job = "0123456789abcdef0123456789abcdef";
-        for uri in [format!("outlast://reports/{job}"), format!("outlast://jobs/{job}")] {
+        for uri in [
+            format!("outlast://reports/{job}/citations"),
+            format!("outlast://reports/{job}"),
+            format!("outlast://jobs/{job}"),
+        ] {
             assert_eq!(ResourceId::parse(&uri).unwrap().uri(), uri);
         }
         for bad in ["outlast://reports/", "outlast://jobs/x", "ui://outlast/job", ""] {

@@ -11,6 +11,7 @@ pub(crate) mod research {
     pub(crate) const AWAIT: &str = "await_conversation_histories";
     pub(crate) const LIST: &str = "list_conversations";
     pub(crate) const SEARCH_RESEARCH: &str = "search_research";
+    pub(crate) const CHECK_CITATIONS: &str = "check_citations";
     pub(crate) const CANCEL: &str = "cancel_research";
 }
 

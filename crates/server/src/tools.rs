@@ -113,6 +113,8 @@ impl Tools {
     /// started by this set.
     pub(crate) fn outcome(&self, job: &Job) -> Option<ToolResult> {
         match self {
+            Self::Research(set) if job.new.request.is_citation_check() => set.check_outcome(job),
+            _ if job.new.request.is_citation_check() => None,
             Self::Research(set) if job.new.conversation.is_some() => set.outcome(job),
             Self::Perplexity(_) if tool_names::perplexity::ALL.contains(&&*job.new.workflow) => {
                 perplexity::outcome(job)

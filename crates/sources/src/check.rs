@@ -1,6 +1,8 @@
 //! A check of a report: one step for each source, then the verdicts. A step is what a journal stores, so that a check
 //! can go on without fetching a source again.
 
+mod result;
+
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
@@ -9,90 +11,16 @@ use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use url::Url;
 
+pub use self::result::{
+    CheckedClaim, CheckedSource, CitationCheck, ClaimVerdict, FoundPassage, Reason, SourceVerdict,
+    Totals,
+};
 use super::compare::{ClaimFacts, Evidence, PageFacts};
 use super::facts::Vocabulary;
 use super::fetch::{FetchError, Fetched, Fetcher};
 use super::markdown::{CitedSource, Report};
 use super::page::{Obstacle, Page, PdfReader, Unreadable};
 use super::text::{Language, normalize};
-
-/// The verdict about a claim. It states which facts were found in the source, never that a claim is true.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum ClaimVerdict {
-    /// One passage has all facts.
-    Supported,
-    /// A passage has at least half of the facts, or has them in another sense.
-    Partly,
-    /// A passage has everything but one fact, and another value in its place.
-    Differs,
-    /// The sources do not have the facts.
-    NotFound,
-    /// The claim has nothing that can be compared.
-    NoFacts,
-    /// The sources cannot be judged.
-    Unchecked,
-}
-
-/// The verdict about a source.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum SourceVerdict {
-    /// The page was read.
-    Ok,
-    /// The page does not exist.
-    Dead,
-    /// The page redirects to the beginning of its site.
-    Moved,
-    /// The site shows the page only to people or members.
-    Blocked,
-    /// A rule forbids fetching the address.
-    Refused,
-    /// The local file is not the one that was read.
-    Changed,
-    /// The page did not answer.
-    Unreachable,
-    /// The answer is not text that can be read.
-    Unreadable,
-}
-
-/// The reason a claim was not checked.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Reason {
-    /// The report has no source of that number.
-    NoSource,
-    /// The page does not exist.
-    Dead,
-    /// The page redirects to the beginning of its site.
-    Moved,
-    /// The site refuses robots or visitors without an account.
-    Blocked,
-    /// A rule forbids fetching the address.
-    Refused,
-    /// The local file has changed.
-    Changed,
-    /// The page did not answer.
-    Unreachable,
-    /// The answer is not text that can be read.
-    Unreadable,
-    /// The page shows a part of its text to visitors without a subscription.
-    Paywall,
-    /// The page waits for consent to cookies.
-    CookieWall,
-    /// Scripts produce the text of the page.
-    ScriptShell,
-    /// The page states that it does not exist.
-    SoftNotFound,
-    /// The page has too few words to deny anything.
-    TooShort,
-    /// The page is longer than what was read.
-    Truncated,
-    /// The page is in another language.
-    OtherLanguage,
-    /// The check reached its limit of time or bytes.
-    Limit,
-}
 
 /// The result of one source: what a journal stores.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -120,99 +48,40 @@ impl SourceStep {
     pub fn source(&self) -> &CitedSource {
         &self.source
     }
+
+    /// Removes the passages, if there is no room for them.
+    pub fn remove_passages(&mut self) {
+        self.evidence.iter_mut().for_each(|(_, evidence)| evidence.passage = None);
+    }
 }
 
-/// The result of a check.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct CitationCheck {
-    /// The time of the check, as RFC 3339.
-    pub checked_at: String,
-    /// False if a limit ended the check early.
-    pub complete: bool,
-    /// The sources by number.
-    pub sources: Vec<CheckedSource>,
-    /// The claims in reading order.
-    pub claims: Vec<CheckedClaim>,
-    /// The number of claims of each verdict.
-    pub totals: Totals,
+/// Records the steps of a check, one for each address, so that a check that is begun again does not fetch them again.
+pub trait StepRecorder: Send + Sync + 'static {
+    /// Finds the steps of an address, or records that it is about to be fetched.
+    fn begin(&self, address: &str) -> impl Future<Output = StepRecord> + Send;
+
+    /// Records the steps of an address.
+    fn end(&self, address: &str, steps: &[SourceStep]) -> impl Future<Output = ()> + Send;
 }
 
-/// A source and its verdict.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct CheckedSource {
-    /// The number by which claims cite it.
-    pub n: u32,
-    /// The address.
-    pub url: String,
-    /// The verdict.
-    pub verdict: SourceVerdict,
-    /// The address after redirects, if it is another one.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub final_url: Option<String>,
-    /// The title of the page.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub title: Option<String>,
-    /// The HTTP status.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub http_status: Option<u16>,
-    /// The reason it was not fetched, in words.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub detail: Option<String>,
+/// The answer of a recorder.
+#[derive(Clone, Debug, PartialEq)]
+pub enum StepRecord {
+    /// The address may be fetched.
+    New,
+    /// It was fetched before, with these results.
+    Done(Vec<SourceStep>),
+    /// The check must not go on.
+    Stopped,
 }
 
-/// A claim and its verdict.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct CheckedClaim {
-    /// The text that the citations cover.
-    pub text: String,
-    /// The numbers of the sources.
-    pub citations: Vec<u32>,
-    /// The verdict.
-    pub verdict: ClaimVerdict,
-    /// The passage with the facts, or with the other value.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub passage: Option<FoundPassage>,
-    /// The other value.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub found: Option<String>,
-    /// The facts that the passage does not have.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub missing: Vec<String>,
-    /// True if a number of the source was rounded.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub rounded: bool,
-    /// The reason a claim was not checked.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub reason: Option<Reason>,
-}
+/// Records nothing.
+impl StepRecorder for () {
+    async fn begin(&self, _address: &str) -> StepRecord {
+        StepRecord::New
+    }
 
-/// A passage of a source.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct FoundPassage {
-    /// The number of the source.
-    pub n: u32,
-    /// The text.
-    pub text: String,
-}
-
-/// The number of claims of each verdict.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Totals {
-    /// All facts found.
-    pub supported: usize,
-    /// Some facts found.
-    pub partly: usize,
-    /// Another value found.
-    pub differs: usize,
-    /// No facts found.
-    pub not_found: usize,
-    /// Nothing to compare.
-    pub no_facts: usize,
-    /// No judgement possible.
-    pub unchecked: usize,
+    async fn end(&self, _address: &str, _steps: &[SourceStep]) {}
 }
 
 /// A check of one report.
@@ -346,11 +215,12 @@ impl Check {
     }
 
     /// Fetches and judges the sources without a step, and records each. `progress` is called with every step and the
-    /// number of sources that are left; it may store the step.
-    pub async fn run(
+    /// number of sources that are left.
+    pub async fn run<R: StepRecorder>(
         &mut self,
         fetcher: Arc<Fetcher>,
         pdf: Option<PdfReader>,
+        recorder: Arc<R>,
         mut progress: impl FnMut(&SourceStep, usize),
     ) {
         let mut by_address: HashMap<String, Vec<CitedSource>> = HashMap::new();
@@ -365,16 +235,24 @@ impl Check {
         for (address, sources) in by_address {
             let (fetcher, pdf, room, check) =
                 (fetcher.clone(), pdf.clone(), room.clone(), check.clone());
+            let recorder = recorder.clone();
             tasks.spawn(async move {
                 let turn = fetcher.turn(&address).await;
                 // Bodies that wait to be judged are limited as well as those that are being fetched.
                 let _room = room.acquire_owned().await;
+                match recorder.begin(&address).await {
+                    StepRecord::New => {}
+                    StepRecord::Done(steps) => return Ok(steps),
+                    StepRecord::Stopped => return Ok(Vec::new()),
+                }
                 let fetched = fetcher.fetch_in_turn(&address, turn).await;
                 let judge = move || {
                     let judge = |source| check.judge(source, &fetched, pdf.as_ref());
                     sources.iter().map(judge).collect::<Vec<_>>()
                 };
-                tokio::task::spawn_blocking(judge).await
+                let steps = tokio::task::spawn_blocking(judge).await?;
+                recorder.end(&address, &steps).await;
+                Ok::<_, tokio::task::JoinError>(steps)
             });
         }
         while let Some(done) = tasks.join_next().await {
@@ -536,158 +414,4 @@ fn is_moved(cited: &str, reached: &Url) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const FILL: &str =
-        "Words that fill the page and state nothing of interest to anybody who reads it. ";
-
-    fn page(body: &str) -> Result<Fetched, FetchError> {
-        let body = format!(
-            "<html lang=en><title>Lake Vostok</title><main><h1>Lake Vostok</h1>{body}<p>{}</p></main>",
-            FILL.repeat(20)
-        );
-        Ok(Fetched {
-            url: Url::parse("https://a.example/p").unwrap(),
-            status: 200,
-            content_type: "text/html".to_owned(),
-            is_challenge: false,
-            body: body.into_bytes(),
-            truncated: false,
-        })
-    }
-
-    fn check(claim: &str, body: &str) -> CheckedClaim {
-        let report = Report::parse(&format!("{claim} [1]\n\n[1]: https://a.example/p\n"));
-        let mut check = Check::new(report);
-        let source = check.pending().remove(0);
-        let step = check.judge(&source, &page(body), None);
-        let stored = serde_json::to_string(&step).unwrap();
-        check.record(serde_json::from_str(&stored).unwrap());
-        check.finish("2026-01-01T00:00:00Z".to_owned()).claims.remove(0)
-    }
-
-    const BODY: &str = "<p>Lake Vostok is 250 km long and has an area of 12,513 km². It was discovered by Andrey Kapitsa in \
-        1959. The station was opened on 16 December 1957.</p><p>The temperature rose by 3.2 % in Antarctica. Water does not \
-        leave the lake. Researchers wrote that \"the water has been cut off for millions of years\" there.</p>\
-        <table><tr><th>Lake<th>Depth (m)<th>Volume (km3)<tr><td>Baikal<td>1,642<td>23,600<tr><td>Tanganyika<td>1,470<td>18,900</table>";
-
-    /// J2
-    #[test]
-    fn every_verdict_follows_from_the_facts_of_the_sentence() {
-        use ClaimVerdict::*;
-        let cases = [
-            ("Lake Vostok has an area of 12,513 km2.", Supported, ""),
-            ("Lake Vostok covers about 12,500 km².", Supported, ""),
-            ("The area of the lake is 12,531 km².", Differs, "12,513 km2"),
-            ("The lake has an area of 12,513 square miles.", Differs, "12,513 km2"),
-            ("The lake is 250 km long.", Supported, ""),
-            ("The lake is 280 km long.", Differs, "250 km"),
-            ("It was discovered by Andrey Kapitsa.", Supported, ""),
-            ("It was discovered by Ivan Petrov.", NotFound, ""),
-            ("The station was opened on 16 December 1957.", Supported, ""),
-            ("The station was opened on 18 December 1957.", Differs, "16 December 1957"),
-            ("The temperature rose by 3.2 percent.", Supported, ""),
-            ("The temperature fell by 3.2 percent.", Partly, ""),
-            ("The temperature did not rise by 3.2 percent.", Partly, ""),
-            (
-                "They wrote that \"the water has been cut off for millions of years\".",
-                Supported,
-                "",
-            ),
-            (
-                "They wrote that \"the water has been cut off for thousands of years\".",
-                Differs,
-                "the water has been cut off for millions of years",
-            ),
-            ("Baikal has a depth of 1,642 m.", Supported, ""),
-            ("Tanganyika has a depth of 1,642 m.", Differs, "1,470"),
-            ("Tanganyika has a depth of 18,900 m.", Partly, ""),
-            ("The lake is beautiful.", NoFacts, ""),
-            ("In 1959 it was found.", NoFacts, ""),
-            ("Its ice is 3,700 m thick and 400,000 years old, says Martin Siegert.", NotFound, ""),
-        ];
-        for (claim, verdict, found) in cases {
-            let checked = check(claim, BODY);
-            assert_eq!(
-                (checked.verdict, checked.found.as_deref().unwrap_or("")),
-                (verdict, found),
-                "{claim}: {checked:#?}"
-            );
-        }
-    }
-
-    /// J2
-    #[test]
-    fn a_page_that_hides_its_text_denies_nothing() {
-        let claim = "The lake has 4,711 islands, and the largest of them is in the north of it.";
-        let with = |change: &dyn Fn(&mut Fetched)| {
-            let report = Report::parse(&format!("{claim} [1]\n\n[1]: https://a.example/p\n"));
-            let mut check = Check::new(report);
-            let mut fetched = page(BODY);
-            change(fetched.as_mut().unwrap());
-            check.record(check.judge(&check.pending()[0], &fetched, None));
-            let done = check.finish(String::new());
-            (done.sources[0].verdict, done.claims[0].verdict, done.claims[0].reason)
-        };
-        use {ClaimVerdict as C, SourceVerdict as S};
-        assert_eq!(with(&|_| {}), (S::Ok, C::NotFound, None));
-        assert_eq!(
-            with(&|page| page.truncated = true),
-            (S::Ok, C::Unchecked, Some(Reason::Truncated))
-        );
-        assert_eq!(
-            with(&|page| page.status = 403),
-            (S::Blocked, C::Unchecked, Some(Reason::Blocked))
-        );
-        assert_eq!(
-            with(&|page| page.status = 404),
-            (S::Unreachable, C::Unchecked, Some(Reason::Unreachable))
-        );
-        assert_eq!(
-            with(&|page| page.is_challenge = true),
-            (S::Blocked, C::Unchecked, Some(Reason::Blocked))
-        );
-        assert_eq!(
-            with(&|page| page.body = b"<p>Short.".to_vec()),
-            (S::Ok, C::Unchecked, Some(Reason::TooShort))
-        );
-        let root = |page: &mut Fetched| page.url = Url::parse("https://a.example/").unwrap();
-        assert_eq!(with(&root), (S::Moved, C::Unchecked, Some(Reason::Moved)));
-        let german = "<html lang=de><p>".to_owned()
-            + &"Der See ist nicht der größte und auch nicht der kleinste. ".repeat(40);
-        assert_eq!(
-            with(&|page| page.body = german.clone().into()),
-            (S::Ok, C::Unchecked, Some(Reason::OtherLanguage))
-        );
-    }
-
-    /// J2
-    #[test]
-    fn adjacent_citations_are_judged_together_and_a_dead_source_needs_a_witness() {
-        let text = "The lake is 250 km long and was found by Ivan Petrov [1][2].\n\n[1]: https://a.example/p\n[2]: https://a.example/q\n";
-        let mut check = Check::new(Report::parse(text));
-        let sources = check.pending();
-        check.record(check.judge(&sources[0], &page(BODY), None));
-        check.record(check.judge(&sources[1], &Err(FetchError::NoSuchName), None));
-        let done = check.finish(String::new());
-        assert_eq!(done.sources[1].verdict, SourceVerdict::Dead);
-        assert_eq!(done.claims[0].verdict, ClaimVerdict::Partly);
-        assert_eq!(done.claims[0].missing, ["Ivan Petrov"]);
-        check.record(check.judge(
-            &sources[1],
-            &page("<p>It was found by Ivan Petrov, a man of science.</p>"),
-            None,
-        ));
-        assert_eq!(check.finish(String::new()).claims[0].verdict, ClaimVerdict::Supported);
-    }
-
-    /// J1
-    #[test]
-    fn a_marker_without_a_source_is_reported() {
-        let check = Check::new(Report::parse("It is 250 km long [7]."));
-        let done = check.finish(String::new());
-        assert!(done.complete && done.sources.is_empty());
-        assert_eq!(done.claims[0].reason, Some(Reason::NoSource));
-    }
-}
+mod tests;

@@ -18,7 +18,7 @@ mod address;
 pub use address::Refusal;
 pub use check::{
     Check, CheckedClaim, CheckedSource, CitationCheck, ClaimVerdict, FoundPassage, Reason,
-    SourceStep, SourceVerdict, Totals,
+    SourceStep, SourceVerdict, StepRecord, StepRecorder, Totals,
 };
 pub use fetch::{
     FetchError, FetchLimits, FetchOptions, Fetched, Fetcher, FetcherError, Lookup, system_lookup,

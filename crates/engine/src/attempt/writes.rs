@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use outlast_core::{Checkpoint, Cost, RemoteRun, RemoteStop, Settlement, StoreError};
+use outlast_core::{Checkpoint, Cost, Job, RemoteRun, RemoteStop, Settlement, StoreError};
 
 use super::notes::Notes;
 use super::settled::log_settled;
@@ -47,8 +47,8 @@ impl Attempt<'_> {
         }
     }
 
-    /// Writes the end of the attempt.
-    pub(super) async fn settle(&self, settlement: Settlement) {
+    /// Writes the end of the attempt, and returns the job after it.
+    pub(super) async fn settle(&self, settlement: Settlement) -> Option<Job> {
         let write = || self.shared.settle(self.lease.lease(), &settlement);
         match self.write_until_lost("the end of a try", self.lease.wait_until_lost(), write).await {
             Ok(job) => {
@@ -56,10 +56,12 @@ impl Attempt<'_> {
                     self.shared.wakeups.publish_end(&job);
                 }
                 log_settled(&job, &settlement);
+                Some(job)
             }
             Err(LeaseLost) => {
                 tracing::warn!(job.id = %self.job.id, "the job was taken or cancelled before this try ended, or its end is stored and was not confirmed");
                 self.record_no_run().await;
+                None
             }
         }
     }

@@ -1,7 +1,5 @@
 //! `outlast check` on the command line.
 
-use std::path::PathBuf;
-
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 
@@ -10,11 +8,21 @@ use super::word;
 /// `outlast check`
 #[derive(Debug, Args)]
 pub(crate) struct CheckArgs {
-    /// A Markdown file with links or numbered sources; - is standard input
-    pub(crate) file: PathBuf,
+    /// The id of a job or conversation with a report, or a Markdown file; - is standard input
+    #[arg(value_name = "ID|FILE")]
+    pub(crate) target: String,
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
+    /// Fetch the sources again, although the report was checked before
+    #[arg(long)]
+    pub(crate) fresh: bool,
+    /// Print the id of the check and leave it to a background worker
+    #[arg(long, conflicts_with = "fail_on")]
+    pub(crate) detach: bool,
+    /// Fetch the web sources of a report with text of local documents, without asking
+    #[arg(long)]
+    pub(crate) yes: bool,
     /// Exit with 1 if a claim or a source has one of these verdicts, separated by commas
     #[arg(long, value_name = "LIST", value_delimiter = ',', hide_possible_values = true, value_parser = verdict())]
     pub(crate) fail_on: Vec<String>,

@@ -1,59 +1,82 @@
-//! `outlast check`: compares the sentences of a Markdown file with the pages that they cite (J1, J2). Nothing is
-//! stored: a check that is interrupted begins again.
+//! `outlast check`: compares the sentences of a report, or of a Markdown file, with the pages that they cite (J1). The
+//! check is a job: one that is interrupted goes on, and the result of a report's check is kept with the report.
 
-use std::io::{Read as _, Seek as _, Write as _};
+mod show;
+
+use std::io::Read as _;
 use std::path::Path;
 use std::process::ExitCode;
-use std::sync::Arc;
 
 use anyhow::Context as _;
-use outlast_core::Clock as _;
-use outlast_sources::{
-    Check, CheckedClaim, CheckedSource, CitationCheck, ClaimVerdict, FetchOptions, Fetcher,
-    PdfReader, Report, SourceVerdict,
-};
-use serde_json::Value;
+use outlast_core::{Job, JobState, NewJob};
+use outlast_engine::{Engine, LeaveTime, Worker, WorkerRole};
+use outlast_server::citation_check;
+use serde_json::json;
+use sha2::{Digest as _, Sha256};
 
+use super::engine::{CommandSession, with_engine};
+use super::find::{self, FoundConversation};
+use super::follow::{self, CarriedBy};
+use super::job_view::outcome::unsuccessful;
+use super::left_worker::{self, short_id};
+use super::signals::stop_on_signals;
+use super::start;
 use crate::cli::{CheckArgs, Global};
-use crate::config::{CitationChecks, Config};
-use crate::error::{CommandResult, DONE, OrUsage as _, refuse};
+use crate::error::{CommandError, CommandResult, DONE, OrUsage as _, refuse};
+use crate::open_store::OpenStore;
 use crate::{ui, wire};
 
 /// The longest document, in bytes.
 const MAX_DOCUMENT: usize = 4 << 20;
 
+/// The name of this command in the record of a job.
+const TOOL: &str = "outlast check";
+
+/// The subject of a check.
+enum Target {
+    /// A report in the store, by its id or a unique prefix.
+    Id(String),
+    /// The text of a file.
+    Document { title: String, text: String },
+}
+
 pub(super) async fn run(global: &Global, args: CheckArgs) -> CommandResult {
     let config = super::load_config(global, &[])?;
     super::start_quiet_log(global, &config)?;
-    if config.citations.check == CitationChecks::Never {
+    start::check_detach(args.detach, &config)?;
+    let Some(checker) = wire::citation_checks(&config)? else {
         let hint = "set citations.check (OUTLAST_CHECK_CITATIONS) to on-request";
         return refuse("citation checks are switched off", hint);
-    }
-    let text = read(&args.file)?;
-    let fetcher = Fetcher::new(FetchOptions {
-        allow_private: config.citations.allow_private,
-        through_proxy: config.citations.through_proxy,
-        respect_robots: config.citations.respect_robots,
-        proxy: config.proxy.clone(),
-        ..FetchOptions::default()
-    })?;
-    let mut check = Check::new(Report::parse(&text));
-    let all = check.pending().len();
-    let progress = |_: &_, left: usize| {
-        if !args.json {
-            ui::print_waiting(&format!("{} of {all} sources", all - left));
-        }
     };
-    check.run(Arc::new(fetcher), Some(pdf_reader(&config)?), progress).await;
-    let done = check.finish(config.clock.now().to_string());
-    match args.json {
-        true => ui::json(&serde_json::to_value(&done)?),
-        false => show(&done),
+    let target = target(&args.target)?;
+    let store = OpenStore::open(&config).await?;
+    let providers = [checker].into_iter().collect();
+    with_engine(global, &config, store, providers, async |session| match target {
+        Target::Id(id) => check_report(session, &id, &args).await,
+        Target::Document { title, text } => {
+            let owner = session.config.owner.clone();
+            let digest = Sha256::digest(&text).into();
+            let job = NewJob::check_of_text(owner, &title, text).with_tool(TOOL);
+            start_and_follow(session, &args, async |engine| {
+                let started = engine.start_document_check(job, digest).await;
+                Ok(started.map_err(start::explain_refusal)?.job)
+            })
+            .await
+        }
+    })
+    .await
+}
+
+/// Returns the text of a file, or the id if it can only be one.
+fn target(given: &str) -> CommandResult<Target> {
+    let is_id = (8..=64).contains(&given.len())
+        && given.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'))
+        && !Path::new(given).exists();
+    if is_id {
+        return Ok(Target::Id(given.to_owned()));
     }
-    let is_named = |name: &str| args.fail_on.iter().any(|listed| listed == name);
-    let fails = done.claims.iter().any(|claim| is_named(&word(claim.verdict)))
-        || done.sources.iter().any(|source| is_named(&word(source.verdict)));
-    if fails { Ok(ExitCode::FAILURE) } else { DONE }
+    let name = if given == "-" { "standard input".to_owned() } else { ui::short(given, 100) };
+    Ok(Target::Document { title: name, text: read(Path::new(given))? })
 }
 
 fn read(file: &Path) -> CommandResult<String> {
@@ -62,7 +85,7 @@ fn read(file: &Path) -> CommandResult<String> {
     if file == Path::new("-") {
         std::io::stdin().lock().take(limit).read_to_end(&mut bytes)?;
     } else {
-        let hint = "give a Markdown file with links or numbered sources";
+        let hint = "give the id of a report, or a Markdown file with links or numbered sources";
         let open = std::fs::File::open(file);
         let open = open.with_context(|| format!("open {}", file.display())).or_usage(hint)?;
         let read = open.take(limit).read_to_end(&mut bytes);
@@ -74,81 +97,113 @@ fn read(file: &Path) -> CommandResult<String> {
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// Returns the library's converter of PDFs, with its limits.
-fn pdf_reader(config: &Config) -> CommandResult<PdfReader> {
-    let converters = wire::converters(config)?;
-    Ok(Arc::new(move |body| {
-        let mut file = tempfile::tempfile().ok()?;
-        file.write_all(body).ok()?;
-        file.rewind().ok()?;
-        converters.pdf_paragraphs(file)
-    }))
-}
-
-/// Returns a verdict as JSON writes it.
-fn word(verdict: impl serde::Serialize) -> String {
-    match serde_json::to_value(verdict) {
-        Ok(Value::String(word)) => word,
-        Ok(_) | Err(_) => String::new(),
+async fn check_report(session: &CommandSession<'_>, id: &str, args: &CheckArgs) -> CommandResult {
+    let report = report(session, id).await?;
+    let engine = &session.engine;
+    if report.new.request.is_citation_check() {
+        return start_and_follow(session, args, async |_| Ok(report)).await;
     }
-}
-
-fn show(done: &CitationCheck) {
-    for claim in &done.claims {
-        if !matches!(claim.verdict, ClaimVerdict::Supported | ClaimVerdict::NoFacts) {
-            show_claim(claim);
+    if !args.fresh
+        && let Some(check) = engine.finished_check(&session.own(), &report.id).await?
+    {
+        return ended(args, &check);
+    }
+    // The addresses of such a report could reveal text of local documents (J4).
+    if report.holds_library_text() && !args.yes {
+        let question = "The report has text of local documents. Fetch its web sources, which reveals their addresses?";
+        if !ui::can_ask() {
+            let hint = "--yes fetches them";
+            return refuse(
+                "the report has text of local documents: its sources are fetched only with your consent",
+                hint,
+            );
+        }
+        if !ui::confirm(question) {
+            ui::remark("Nothing was fetched.");
+            return DONE;
         }
     }
-    let bad = done.sources.iter().filter(|source| source.verdict != SourceVerdict::Ok);
-    for source in bad {
-        show_source(source);
-    }
-    let totals = &done.totals;
-    let counts = [
-        (totals.supported, "supported"),
-        (totals.partly, "partly"),
-        (totals.differs, "differ"),
-        (totals.not_found, "not found"),
-        (totals.no_facts, "without facts"),
-        (totals.unchecked, "unchecked"),
-    ];
-    let counts: Vec<_> = counts
-        .iter()
-        .filter(|(count, _)| *count > 0)
-        .map(|(n, name)| format!("{n} {name}"))
-        .collect();
-    let claims = ui::count(done.claims.len(), "claim", "claims");
-    let sources = ui::count(done.sources.len(), "source", "sources");
-    let counts = if counts.is_empty() { String::new() } else { format!(": {}", counts.join(", ")) };
-    ui::line(&format!("{claims} with {sources}{counts}"));
-    if !done.complete {
-        ui::remark("The check reached its limit of time or bytes; some sources were not fetched.");
+    start_and_follow(session, args, async |engine| {
+        let started = engine.start_check(&report, TOOL).await.map_err(start::explain_refusal)?;
+        started.map(|started| started.job).ok_or_else(|| no_report(&report))
+    })
+    .await
+}
+
+/// Returns the job with this id, or the last job with a report of the conversation with this id.
+async fn report(session: &CommandSession<'_>, id: &str) -> CommandResult<Job> {
+    let failed = match find::job(session, id).await {
+        Ok(job) if job.output().is_some() || job.new.request.is_citation_check() => return Ok(job),
+        Ok(job) => return Err(no_report(&job)),
+        Err(failed) => failed,
+    };
+    match find::conversation(session, id).await {
+        Ok(FoundConversation::Stored(found)) => {
+            let last = found.turns().filter(|turn| NewJob::check_of(turn).is_some()).last();
+            last.cloned().ok_or_else(|| {
+                CommandError::failed(
+                    format!("conversation {} has no report yet", found.id),
+                    "`outlast jobs list` shows its state",
+                )
+            })
+        }
+        Ok(FoundConversation::Archived(_)) => refuse(
+            "the conversation is only in files",
+            format!(
+                "`outlast conversations export {id} -o report.md`, then `outlast check report.md`"
+            ),
+        ),
+        Err(_) => Err(failed),
     }
 }
 
-fn show_claim(claim: &CheckedClaim) {
-    let numbers: Vec<_> = claim.citations.iter().map(|number| format!("[{number}]")).collect();
-    let verdict = word(claim.verdict).replace('_', " ");
-    ui::text(&format!("{verdict}  {} {}", claim.text, numbers.concat()));
-    if let Some(found) = &claim.found {
-        ui::text(&format!("  the source has: {found}"));
-    } else if !claim.missing.is_empty() {
-        ui::text(&format!("  not found: {}", claim.missing.join("; ")));
-    }
-    if let Some(passage) = &claim.passage {
-        ui::text(&format!("  [{}] {}", passage.n, passage.text));
-    }
-    if let Some(reason) = claim.reason {
-        ui::text(&format!("  reason: {}", word(reason).replace('_', " ")));
-    }
+fn no_report(job: &Job) -> CommandError {
+    let why = format!("job {} has no report", job.id);
+    CommandError::failed(why, format!("`outlast jobs show {}` shows what it has", short_id(job)))
 }
 
-fn show_source(source: &CheckedSource) {
-    let status = source.http_status.filter(|status| *status != 200);
-    let status = status.map(|status| format!(" ({status})")).unwrap_or_default();
-    let verdict = word(source.verdict);
-    ui::text(&format!("{verdict}  [{}] {}{status}", source.n, source.url));
-    if let Some(detail) = &source.detail {
-        ui::text(&format!("  {detail}"));
+/// Starts the check, and follows it to its end unless it is detached. This process runs it, unless another one does.
+async fn start_and_follow(
+    session: &CommandSession<'_>,
+    args: &CheckArgs,
+    start: impl AsyncFnOnce(&Engine) -> CommandResult<Job>,
+) -> CommandResult {
+    let CommandSession { engine, stop, .. } = session;
+    if args.detach {
+        let job = start(engine).await?;
+        return start::detach(session, &[], &job, args.json).await;
     }
+    outlast_engine::spawn(stop_on_signals(stop.clone())?);
+    let worker =
+        outlast_engine::spawn(Worker::new(engine, WorkerRole::HeldCallsOnly).run(LeaveTime::Asked));
+    let job = match start(engine).await {
+        Ok(job) => follow::with_bar(engine, job, CarriedBy::ThisProcess).await,
+        Err(failed) => Err(failed),
+    };
+    // An unfinished job is released before another worker is asked to continue it.
+    stop.ask();
+    drop(worker.await);
+    let job = job?;
+    // The worker may have finished after the last reading.
+    let job = engine.job(&session.own(), &job.id).await?.unwrap_or(job);
+    if job.state.kind().is_terminal() {
+        return ended(args, &job);
+    }
+    let carrier = left_worker::ensure(session, &[], &job).await?;
+    Ok(left_worker::leave(&carrier, &job))
+}
+
+fn ended(args: &CheckArgs, job: &Job) -> CommandResult {
+    let JobState::Succeeded { .. } = &job.state else {
+        return Err(unsuccessful("check", job));
+    };
+    let done = citation_check(job).context("read the result of the check")?;
+    match args.json {
+        true => ui::json(&json!(done)),
+        false => show::show(&done),
+    }
+    let is_named = |name: &str| args.fail_on.iter().any(|listed| listed == name);
+    let fails = done.claims.iter().any(|claim| is_named(claim.verdict.as_str()))
+        || done.sources.iter().any(|source| is_named(source.verdict.as_str()));
+    if fails { Ok(ExitCode::FAILURE) } else { DONE }
 }

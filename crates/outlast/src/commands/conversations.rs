@@ -167,7 +167,11 @@ async fn export(session: &CommandSession<'_>, args: ExportArgs) -> CommandResult
 
 async fn load_transcript(session: &CommandSession<'_>, given: &str) -> CommandResult<Transcript> {
     Ok(match find::conversation(session, given).await? {
-        FoundConversation::Stored(conversation) => Transcript::from_stored(&conversation),
+        FoundConversation::Stored(conversation) => {
+            Transcript::from_stored(&conversation)
+                .with_checks(&session.engine, &session.own())
+                .await?
+        }
         FoundConversation::Archived(archived) => Transcript::from_archived(&archived),
     })
 }

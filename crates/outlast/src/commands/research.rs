@@ -19,6 +19,7 @@ use super::left_worker::{self, short_id};
 use super::signals::stop_on_signals;
 use super::{MirrorTask, start};
 use crate::cli::{Global, ResearchArgs};
+use crate::config::CitationChecks;
 use crate::error::{CommandResult, DONE, OrUsage as _, refuse};
 use crate::open_store::OpenStore;
 use crate::ui::{self, LineMark};
@@ -125,10 +126,24 @@ async fn attend(session: &CommandSession<'_>, job: NewJob, args: &ResearchArgs) 
     // The worker may have finished after the last reading.
     let job = engine.job(&session.own(), &job.id).await?.unwrap_or(job);
     if job.state.kind().is_terminal() {
+        leave_check(session, &job).await?;
         return report_end(engine, args, &job);
     }
     let carrier = left_worker::ensure(session, &args.library, &job).await?;
     Ok(left_worker::leave(&carrier, &job))
+}
+
+/// Leaves the check that follows a report (`citations.check = always`) to a worker.
+async fn leave_check(session: &CommandSession<'_>, report: &Job) -> CommandResult<()> {
+    if session.config.citations.check != CitationChecks::Always {
+        return Ok(());
+    }
+    if let Some(check) = session.engine.newest_check(&session.own(), &report.id).await?
+        && !check.state.kind().is_terminal()
+    {
+        left_worker::ensure(session, &[], &check).await?;
+    }
+    Ok(())
 }
 
 fn report_end(engine: &Engine, args: &ResearchArgs, job: &Job) -> CommandResult {

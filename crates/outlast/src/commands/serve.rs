@@ -21,7 +21,7 @@ use outlast_server::{
 use outlast_store::Judgement;
 
 use crate::cli::{Global, ServeArgs};
-use crate::config::{Config, Detach, settings};
+use crate::config::{CitationChecks, Config, Detach, settings};
 use crate::data_dir;
 use crate::detached::own_jobs::OwnJobs;
 use crate::detached::socket::SocketFolder;
@@ -32,7 +32,7 @@ use crate::open_store::{OpenEngine, OpenPatience, OpenStore, check_owner, option
 use crate::test_clock::TestClock;
 use crate::ui;
 use crate::wait_command::wait_command;
-use crate::wire::{research_providers_of_server, workflow_providers};
+use crate::wire::{citation_checks, research_providers_of_server, workflow_providers};
 use http::raise_open_files;
 
 use super::signals::drain_on_signals;
@@ -106,7 +106,8 @@ pub(super) async fn run(global: &Global, args: ServeArgs) -> CommandResult {
         options.polls.sharing = http.sharing();
     }
     options.lease = args.lease_ms.map_or(options.lease, Duration::from_millis);
-    let providers: Providers = research.into_iter().chain(workflows).collect();
+    let checks = citation_checks(&config)?;
+    let providers: Providers = research.into_iter().chain(workflows).chain(checks).collect();
     let providers = metered::providers(providers, &metrics);
     let opened = store.engine(&config, options, providers, stop.clone()).await?;
     let mut jobs = jobs;
@@ -319,6 +320,7 @@ fn research(opened: &OpenEngine, set: ResearchSet, profiles: &[Profile], config:
         keep: config.job_ttl,
         disclaimer: config.perplexity.disclaimer,
         sharing: config.sharing,
+        checks_citations: config.citations.check != CitationChecks::Never,
         mirror: opened.mirror.clone(),
     };
     Tools::Research(Box::new(Research::new(opened.engine.clone(), options)))

@@ -26,7 +26,7 @@ use super::engine::{CommandSession, with_engine};
 use super::left_worker;
 use super::signals::stop_on_signals;
 use crate::cli::Global;
-use crate::config::{Config, StoreUrl};
+use crate::config::{CitationChecks, Config, StoreUrl};
 use crate::error::{CommandResult, DONE};
 use crate::open_store::OpenStore;
 use crate::ui;
@@ -124,6 +124,7 @@ pub(super) async fn run(global: &Global, no_open: bool, all: bool) -> CommandRes
 /// Returns the configuration of the page, here and under `outlast serve --http`, where owners sign in with their
 /// tokens.
 pub(super) fn page_options(config: &Config, profiles: &[Profile], carry: Carry) -> PageOptions {
+    let checks = (config.citations.check != CitationChecks::Never).then(|| Arc::clone(&carry));
     let research = (!profiles.is_empty()).then(|| PageResearch {
         profiles: profiles.to_vec(),
         max_failures: config.perplexity.max_job_retries,
@@ -131,7 +132,7 @@ pub(super) fn page_options(config: &Config, profiles: &[Profile], carry: Carry) 
         life: config.perplexity.async_max_wait,
         carry,
     });
-    PageOptions { research, limits: config.spend_limits, view: PageView::Own, entry: None }
+    PageOptions { research, checks, limits: config.spend_limits, view: PageView::Own, entry: None }
 }
 
 /// Makes sure that a worker continues each job that the page starts, for as long as the page is served.

@@ -26,7 +26,9 @@ use crate::logging::{self, Relay};
 use crate::metered;
 use crate::open_store::{OpenEngine, OpenPatience, OpenStore, options};
 use crate::ui;
-use crate::wire::{library_provider, no_provider, research_providers, workflow_providers};
+use crate::wire::{
+    citation_checks, library_provider, no_provider, research_providers, workflow_providers,
+};
 
 pub(super) async fn run(global: &Global, args: WorkerArgs) -> CommandResult {
     match args.command {
@@ -55,9 +57,12 @@ pub(super) async fn run(global: &Global, args: WorkerArgs) -> CommandResult {
         folders => vec![library_provider(&config, folders.to_vec())?],
     };
     providers.extend(research);
-    if providers.is_empty() {
+    // A detached worker may be there for checks alone.
+    let checks = citation_checks(&config)?;
+    if providers.is_empty() && (identity.is_none() || checks.is_none()) {
         return Err(no_provider());
     }
+    providers.extend(checks);
 
     let profiles: Vec<Profile> = providers.keys().cloned().collect();
     let stop = Shutdown::new();

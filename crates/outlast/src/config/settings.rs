@@ -194,8 +194,8 @@ settings! {
     LIBRARY_CONVERTERS_PANDOC = "library.converters.pandoc", [], Program, "pandoc",
         "program that reads the library's docx, odt, epub and rtf files from standard input";
 
-    CITATIONS_CHECK = "citations.check", ["OUTLAST_CHECK_CITATIONS"], Choice(&["on-request", "never"]), "on-request",
-        "check the citations of reports: only when somebody asks for it, or never";
+    CITATIONS_CHECK = "citations.check", ["OUTLAST_CHECK_CITATIONS"], Choice(&["on-request", "always", "never"]), "on-request",
+        "check the citations of reports: when somebody asks for it, always when research succeeds, or never";
     CITATIONS_ALLOW_PRIVATE = "citations.allow_private", ["OUTLAST_CITATIONS_ALLOW_PRIVATE"], Boolean, "false",
         "let citation checks fetch from private networks and from any port";
     CITATIONS_THROUGH_PROXY = "citations.through_proxy", ["OUTLAST_CITATIONS_THROUGH_PROXY"], Boolean, "false",

@@ -18,17 +18,13 @@ use super::workflows::{ProgramDefinition, Upstream, Workflow, WorkflowAction};
 use super::{Config, Notify, Secret};
 
 /// Settings that a worker does not use, and those that locate the store, which already identifies a worker.
-const NOT_OF_A_WORKER: [&Setting; 12] = [
+const NOT_OF_A_WORKER: [&Setting; 8] = [
     settings::SERVER_TOOLS,
     settings::SERVER_ASYNC_MODE,
     settings::SERVER_FIXED_WORKFLOW,
     settings::SERVER_LONG_POLL_TIMEOUT,
     settings::SERVER_DETACH,
     settings::LIBRARY_AGENTS_MAY_SHARE,
-    settings::CITATIONS_CHECK,
-    settings::CITATIONS_ALLOW_PRIVATE,
-    settings::CITATIONS_THROUGH_PROXY,
-    settings::CITATIONS_RESPECT_ROBOTS,
     settings::STORE_URL,
     settings::STORE_DATA_DIR,
 ];

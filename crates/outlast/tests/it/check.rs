@@ -1,44 +1,25 @@
-//! `outlast check` (J1): a Markdown file, a web on loopback, the real binary.
+//! `outlast check` (J1): reports and Markdown files, a web on loopback, the real binary.
 
-use std::io::{Read as _, Write as _};
-use std::net::TcpListener;
+mod killed;
+mod reports;
+pub(crate) mod web;
 
 use serde_json::Value;
 
 use crate::support::World;
-
-/// Serves one page at every path but `/gone`; returns the address.
-fn serve() -> String {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = format!("http://{}", listener.local_addr().unwrap());
-    std::thread::spawn(move || {
-        for stream in listener.incoming() {
-            let mut stream = stream.unwrap();
-            let mut head = [0; 4096];
-            let length = stream.read(&mut head).unwrap_or(0);
-            let is_gone = String::from_utf8_lossy(&head[..length]).contains(" /gone ");
-            let status = if is_gone { "404 Not Found" } else { "200 OK" };
-            let body = "<title>Lakes</title><p>Lake Vostok has an area of 12,513 km² and is 250 km long.</p>";
-            let head = format!(
-                "HTTP/1.1 {status}\r\nContent-Type: text/html\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",
-                body.len()
-            );
-            let _ = stream.write_all(head.as_bytes());
-            let _ = stream.write_all(body.as_bytes());
-        }
-    });
-    address
-}
+use web::Web;
 
 /// J1
 #[tokio::test]
 async fn a_markdown_file_is_checked_and_named_verdicts_fail() {
     let mut world = World::new().await;
-    let web = serve();
+    let web = Web::serve();
     std::fs::create_dir_all(world.data_dir()).unwrap();
     let file = world.data_dir().join("report.md");
     let text = format!(
-        "Lake Vostok is 250 km long [1]. Its area is 14,000 km² [1]. It is deep [2].\n\n## Sources\n\n1. Lakes <{web}/page>\n2. Gone <{web}/gone>\n"
+        "Lake Vostok is 250 km long [1]. Its area is 14,000 km² [1]. It is deep [2].\n\n## Sources\n\n1. Lakes <{}>\n2. Gone <{}>\n",
+        web.url(1, "page"),
+        web.url(2, "gone")
     );
     std::fs::write(&file, text).unwrap();
     let file = file.to_str().unwrap();

@@ -11,6 +11,7 @@ mod followups;
 mod histories;
 mod searching;
 mod earlier;
+mod checking;
 mod files;
 mod refusals;
 mod patience;
@@ -34,6 +35,7 @@ const HISTORIES: &str = "get_conversation_histories";
 const AWAIT: &str = "await_conversation_histories";
 const LIST: &str = "list_conversations";
 const SEARCH_RESEARCH: &str = "search_research";
+const CHECK: &str = "check_citations";
 const CANCEL: &str = "cancel_research";
 
 /// The switch of B1.
@@ -159,7 +161,7 @@ fn check_query_result(shape: &Value) {
         "status",
         "usage",
     ];
-    let sometimes = ["conversationPath", "reportCheck"];
+    let sometimes = ["conversationPath", "reportCheck", "citationCheck"];
     for key in always {
         assert!(shape.get(key).is_some(), "{key}: {shape}");
     }

@@ -86,7 +86,8 @@ async fn l3_reports_and_jobs_are_listed_and_read() {
     let templates = server.request("resources/templates/list", json!({})).await["result"].clone();
     let templates = templates["resourceTemplates"].as_array().unwrap();
     let uris: Vec<&Value> = templates.iter().map(|template| &template["uriTemplate"]).collect();
-    assert_eq!(uris, ["outlast://reports/{conversationId}", "outlast://jobs/{jobId}"]);
+    let check = "outlast://reports/{conversationId}/citations";
+    assert_eq!(uris, ["outlast://reports/{conversationId}", check, "outlast://jobs/{jobId}"]);
 }
 
 /// L3: the list has pages, newest first, each resource once.

@@ -5,10 +5,12 @@ use std::collections::BTreeSet;
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use outlast_core::{Source, address_line, visible, without_hidden};
+use outlast_sources::CitationCheck;
 use pulldown_cmark::HeadingLevel;
 
 use super::addresses::{is_allowed, site};
-use super::report::{ReportHeading, report};
+use super::claims::{check_html, source_mark};
+use super::report::{ReportHeading, report_with_check};
 use super::transcript::{Transcript, Turn, TurnAnswer};
 use crate::text::{count_noun, readable_time};
 
@@ -76,7 +78,8 @@ fn turn(number: usize, turn: &Turn) -> Markup {
 
 /// Renders a report, its sources and its cost. The number separates the ids of several reports on one page.
 pub(crate) fn answer_html(answer: &TurnAnswer, number: usize) -> Markup {
-    let report = report(&answer.text, &answer.sources, number);
+    let check = answer.check.as_ref();
+    let report = report_with_check(&answer.text, &answer.sources, number, check);
     html! {
         @if has_contents(&report.headings) {
             details .contents { summary { "Contents" } (contents(&report.headings)) }
@@ -84,8 +87,9 @@ pub(crate) fn answer_html(answer: &TurnAnswer, number: usize) -> Markup {
         article .report { (report.text) }
         @if !answer.sources.is_empty() {
             h2 .sources-title { "Sources" }
-            (source_cards(&answer.sources, number))
+            (source_cards(&answer.sources, number, check))
         }
+        @if let Some(check) = check { (check_html(check, number)) }
         p .facts {
             (visible(answer.model.as_deref().unwrap_or("unknown model"))) " · cost " (visible(&answer.price))
         }
@@ -123,11 +127,19 @@ pub(crate) fn contents(headings: &[ReportHeading]) -> Markup {
 }
 
 /// Renders the sources of a report, each with its title, site and date.
-pub(crate) fn source_cards(sources: &[Source], number: usize) -> Markup {
+pub(crate) fn source_cards(
+    sources: &[Source],
+    number: usize,
+    check: Option<&CitationCheck>,
+) -> Markup {
+    let checked = |number| check.and_then(|check| check.sources.iter().find(|it| it.n == number));
     html! {
         ol .sources {
             @for source in sources {
-                li value=(source.number) id={ "s" (number) "-" (source.number) } { (source_card(source)) }
+                li value=(source.number) id={ "s" (number) "-" (source.number) } {
+                    (source_card(source))
+                    @if let Some(checked) = checked(source.number) { (source_mark(checked)) }
+                }
             }
         }
     }

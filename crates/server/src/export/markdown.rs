@@ -3,6 +3,7 @@
 use outlast_core::{Source, address_line, printable, without_hidden};
 use serde_json::Value;
 
+use super::claims::check_markdown;
 use super::transcript::{Transcript, TurnAnswer};
 
 /// Renders the document.
@@ -36,6 +37,9 @@ pub fn markdown_document(told: &Transcript) -> String {
 fn push_answer(text: &mut String, answer: &TurnAnswer) {
     text.push_str(&format!("\n{}\n", answer.text.trim()));
     text.push_str(&markdown_sources(&answer.sources));
+    if let Some(check) = &answer.check {
+        text.push_str(&check_markdown(check));
+    }
     let model = markdown_text(answer.model.as_deref().unwrap_or("unknown"));
     text.push_str(&format!("\n*model: {model}, cost: {}*\n", answer.price));
 }
@@ -58,7 +62,7 @@ pub fn markdown_sources(sources: &[Source]) -> String {
 }
 
 /// Puts external text on one line and escapes Markdown: a title cannot become a link, a heading or an entity.
-fn markdown_text(text: &str) -> String {
+pub(super) fn markdown_text(text: &str) -> String {
     let clean = without_hidden(&printable(text));
     let line = clean.split_whitespace().collect::<Vec<_>>().join(" ");
     let mut escaped = String::with_capacity(line.len());

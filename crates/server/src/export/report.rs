@@ -6,9 +6,11 @@ use std::ops::Range;
 
 use maud::{Markup, PreEscaped, html};
 use outlast_core::{Source, address_line, visible, without_hidden};
+use outlast_sources::CitationCheck;
 use pulldown_cmark::{Alignment, CowStr, Event, HeadingLevel, Options, Parser, Tag, TagEnd};
 
 use super::addresses::{is_allowed, site, split_addresses};
+use super::claims::{self, ClaimMarks};
 use super::formulas;
 
 /// A rendered report.
@@ -28,8 +30,19 @@ pub(crate) struct ReportHeading {
 
 /// Renders a report. The number separates the ids of several reports on one page.
 pub(crate) fn report(markdown: &str, sources: &[Source], number: usize) -> Report {
+    report_with_check(markdown, sources, number, None)
+}
+
+/// Renders a report, with a mark at each sentence whose citations were checked.
+pub(crate) fn report_with_check(
+    markdown: &str,
+    sources: &[Source],
+    number: usize,
+    check: Option<&CitationCheck>,
+) -> Report {
     let (markdown, options) = formulas::mark(markdown);
-    let mut writer = Writer { sources, number, ..Writer::default() };
+    let marks = check.map(ClaimMarks::new);
+    let mut writer = Writer { sources, number, marks, ..Writer::default() };
     for event in Parser::new_ext(&markdown, options) {
         writer.write(event);
     }
@@ -66,6 +79,10 @@ struct Writer<'a> {
     note_texts: Vec<(usize, String)>,
     open_notes: Vec<(usize, String)>,
     mentioned: HashSet<usize>,
+    /// The claims of the report, if they were checked.
+    marks: Option<ClaimMarks<'a>>,
+    /// The sources of the open links, if they were checked.
+    link_sources: Vec<Option<u32>>,
 }
 
 impl Writer<'_> {
@@ -174,6 +191,8 @@ impl Writer<'_> {
             Tag::Strikethrough => self.html.push_str("<del>"),
             Tag::Link { dest_url, .. } => {
                 let is_link = is_allowed(&dest_url);
+                let source = self.marks.as_ref().and_then(|marks| marks.source(&dest_url));
+                self.link_sources.push(source.filter(|_| is_link));
                 self.links.push(is_link);
                 if is_link {
                     self.html.push_str(&opening_link(&dest_url));
@@ -231,6 +250,9 @@ impl Writer<'_> {
                 if self.links.pop() == Some(true) {
                     self.html.push_str("</a>");
                 }
+                if let Some(cited) = self.link_sources.pop().flatten() {
+                    self.mark(cited);
+                }
             }
             TagEnd::Image
             | TagEnd::MetadataBlock(_)
@@ -281,9 +303,17 @@ impl Writer<'_> {
         for (cited, source) in citations(&text, self.sources) {
             self.plain(&text[rest..cited.start]);
             self.push(citation(source, self.number));
+            self.mark(source.number);
             rest = cited.end;
         }
         self.plain(&text[rest..]);
+    }
+
+    /// Writes the mark of the claim that ends with this citation.
+    fn mark(&mut self, cited: u32) {
+        if let Some((at, claim)) = self.marks.as_mut().and_then(|marks| marks.next(cited)) {
+            self.push(claims::mark(self.number, at, claim));
+        }
     }
 
     /// Writes text without citations.

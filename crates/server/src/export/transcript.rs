@@ -2,11 +2,16 @@
 
 use outlast_core::conversation::Conversation;
 use outlast_core::{
-    Body, Cost, Job, JobState, NanoUsd, ResearchRequest, Role, Source, StateKind, rules,
+    Body, Cost, Job, JobState, NanoUsd, ResearchRequest, Role, Scope, Source, StateKind,
+    StoreError, rules,
 };
+use outlast_engine::Engine;
 use outlast_mirror::{ArchivedConversation, CostShape, ErrorEntry, SearchResult, UsageShape};
 
+use outlast_sources::CitationCheck;
 use serde::{Serialize, Serializer};
+
+use crate::citations::citation_check;
 
 /// A conversation. `conversations show --json` prints it as JSON, with times in RFC 3339.
 #[derive(Serialize)]
@@ -63,9 +68,24 @@ pub struct TurnAnswer {
     /// The cost in words.
     #[serde(skip)]
     pub price: String,
+    /// The newest check of its citations.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub check: Option<CitationCheck>,
 }
 
 impl Transcript {
+    /// Adds the newest check of each report.
+    pub async fn with_checks(mut self, engine: &Engine, scope: &Scope) -> Result<Self, StoreError> {
+        for turn in &mut self.turns {
+            let id = turn.job.as_deref().and_then(|id| id.parse().ok());
+            if let (Some(answer), Some(id)) = (&mut turn.answer, id) {
+                let check = engine.finished_check(scope, &id).await?;
+                answer.check = check.as_ref().and_then(citation_check);
+            }
+        }
+        Ok(self)
+    }
+
     /// Creates a transcript from the store.
     pub fn from_stored(conversation: &Conversation) -> Self {
         Self {
@@ -141,6 +161,7 @@ impl Turn {
                     usage: Some((&output.usage).into()),
                     cost: Some(CostShape::new(output.cost, rules::maybe_spent(job))),
                     price: cost_text(output.cost),
+                    check: None,
                 })
             }
             JobState::Queued { .. }

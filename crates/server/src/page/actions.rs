@@ -18,6 +18,7 @@ use super::form::Fields;
 use super::layout::{see_job, see_other};
 use super::request::{PageRequest, PageResult, Replacement, all_jobs};
 use super::timeline::retry_text;
+use crate::citations::needs_consent;
 use crate::retry::{RetrySettings, retry_job, retry_key};
 
 /// The number of times, and the interval, at which a deletion checks that the run of a just-cancelled question has been
@@ -44,6 +45,7 @@ pub(super) async fn act(
             Err(error) => Err(not_done(&asked, &job, &error)),
         },
         "retry" => retry(&asked, &job, is_confirmed, fields).await,
+        "check" => check(&asked, &job, is_confirmed, fields).await,
         "delete" if !is_confirmed => Ok(delete_first(&job, fields).answer(&asked.visitor)),
         "delete" => delete(&asked, &job).await,
         _ => Err(asked.not_found()),
@@ -143,6 +145,39 @@ pub(super) async fn start_retry(
         (research.carry)(started.job).await;
     }
     Ok(id)
+}
+
+/// Starts the check of a report. One with text of local documents needs a confirmation, because the addresses of its
+/// sources could reveal that text (J4).
+async fn check(asked: &PageRequest, job: &Job, is_confirmed: bool, fields: &Fields) -> PageResult {
+    let Some(carry) = &asked.options().checks else { return Err(asked.not_found()) };
+    let (engine, owner) = (asked.engine(), &asked.visitor.owner);
+    let conversation = match &job.new.conversation {
+        Some(id) => asked.read(engine.conversation(owner, id).await)?,
+        None => None,
+    };
+    if needs_consent(conversation.as_ref(), job) && !is_confirmed {
+        let confirm = Confirm {
+            title: "Check the citations of this report?",
+            about: title(job),
+            text: "The report has text of local documents. Its web sources are fetched, which reveals their addresses to their sites.".to_owned(),
+            button: "Fetch the sources",
+            needs_word: false,
+            shares_with: None,
+            back: format!("/ui/jobs/{}", job.id),
+            fields,
+        };
+        return Ok(confirm.answer(&asked.visitor));
+    }
+    match engine.start_check(job, "the page").await {
+        Ok(Some(started)) => {
+            let id = started.job.id;
+            carry(started.job).await;
+            Ok(see_job(&id))
+        }
+        Ok(None) => Ok(see_job(&job.id)),
+        Err(error) => Err(not_done(asked, job, &error)),
+    }
 }
 
 fn delete_first<'a>(job: &Job, fields: &'a Fields) -> Confirm<'a> {

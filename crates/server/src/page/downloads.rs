@@ -20,7 +20,7 @@ pub(super) async fn of_job(asked: PageRequest, Path((id, format)): DownloadReque
     let id = id.to_string();
     let name = job.new.conversation.clone().unwrap_or_else(|| ConversationId::new(&id));
     let told = asked.require_found(Ok(Conversation::from_turns(name, vec![job])))?;
-    file(&asked, &told, &id, &format)
+    file(&asked, &told, &id, &format).await
 }
 
 /// Returns the file of a conversation.
@@ -29,7 +29,7 @@ pub(super) async fn of_conversation(
     Path((id, format)): DownloadRequest,
 ) -> PageResult {
     let found = asked.engine().conversation(&asked.visitor.owner, &ConversationId::new(&id)).await;
-    file(&asked, &asked.require_found(found)?, &id, &format)
+    file(&asked, &asked.require_found(found)?, &id, &format).await
 }
 
 /// Returns the links to the files of the job or conversation at this address.
@@ -42,8 +42,10 @@ pub(super) fn links(address: &str) -> Markup {
     }
 }
 
-fn file(asked: &PageRequest, told: &Conversation, name: &str, format: &str) -> PageResult {
-    let told = &Transcript::from_stored(told);
+async fn file(asked: &PageRequest, told: &Conversation, name: &str, format: &str) -> PageResult {
+    let told =
+        Transcript::from_stored(told).with_checks(asked.engine(), &asked.visitor.scope()).await;
+    let told = &asked.read(told)?;
     let (kind, text) = match format {
         "md" => ("text/markdown; charset=utf-8", markdown_document(told)),
         "html" => ("text/html; charset=utf-8", html_page(told)),

@@ -3,15 +3,19 @@
 use axum::extract::Path;
 use maud::{Markup, html};
 use outlast_core::conversation::Conversation;
-use outlast_core::{Job, JobQuery, JobState, StoreError, Timestamp, visible};
+use outlast_core::{Job, JobQuery, JobState, NewJob, StoreError, Timestamp, visible};
 use outlast_engine::Reading;
+use outlast_sources::CitationCheck;
 
 use super::layout::{self, Tab, View};
 use super::options::PageView;
 use super::request::{PageRequest, PageResult};
 use super::session::Visitor;
 use super::{asking, downloads, timeline};
-use crate::export::{Turn, contents, has_contents, report, source_cards, with_code};
+use crate::citations::{check_of, citation_check};
+use crate::export::{
+    Turn, check_html, contents, has_contents, report, report_with_check, source_cards, with_code,
+};
 use crate::text::took;
 
 pub(super) async fn view(asked: PageRequest, Path(id): Path<String>) -> PageResult {
@@ -35,19 +39,27 @@ async fn body(asked: &PageRequest, reading: &Reading) -> Result<Markup, StoreErr
     let charge = listed.into_iter().next().and_then(|summary| summary.charge);
     let rows = engine.ledger_rows(&visitor.scope(), &job.id).await?;
     let turn = Turn::of(job);
-    let answer = turn.answer.map(|answer| (report(&answer.text, &answer.sources, 1), answer));
+    let check = read_check(asked, job).await?;
+    let check = check.as_ref();
+    let answer = turn.answer.filter(|_| !job.new.request.is_citation_check());
+    let answer =
+        answer.map(|answer| (report_with_check(&answer.text, &answer.sources, 1, check), answer));
     Ok(html! {
         div .job-view {
             div .main {
                 div .head {
                     h1 .question dir="auto" { (visible(turn.question.trim())) }
                     (render_standing(reading))
-                    @if is_own { (actions(job)) }
+                    @if is_own { (actions(asked, job, check)) }
                 }
                 section .result #result data-part {
                     @match &answer {
                         Some((report, _)) => article .report #report { (report.text) },
                         None => (without_report(job)),
+                    }
+                    @if let Some(check) = check { (check_html(check, 1)) }
+                    @if let Some(subject) = &job.new.subject {
+                        p .noprint { a href={ "/ui/jobs/" (subject.to_string()) } { "The report" } }
                     }
                 }
                 section .turns.noprint #turns data-part {
@@ -72,7 +84,7 @@ async fn body(asked: &PageRequest, reading: &Reading) -> Result<Markup, StoreErr
                     section .sources-part #sources data-part {
                         @if let Some((_, answer)) = answer.as_ref().filter(|(_, answer)| !answer.sources.is_empty()) {
                             h2 { "Sources" }
-                            (source_cards(&answer.sources, 1))
+                            (source_cards(&answer.sources, 1, check))
                         }
                     }
                     section .timeline-part.noprint #timeline data-part {
@@ -83,6 +95,14 @@ async fn body(asked: &PageRequest, reading: &Reading) -> Result<Markup, StoreErr
             }
         }
     })
+}
+
+/// Returns the newest check of a report, or the result of a job that is a check.
+async fn read_check(asked: &PageRequest, job: &Job) -> Result<Option<CitationCheck>, StoreError> {
+    match job.new.request.is_citation_check() {
+        true => Ok(citation_check(job)),
+        false => check_of(asked.engine(), &asked.visitor.scope(), job).await,
+    }
 }
 
 /// Renders the state, and the progress and a clock of a job that has not ended.
@@ -134,7 +154,7 @@ fn facts(job: &Job, visitor: &Visitor, now: Timestamp) -> Markup {
 }
 
 /// Renders the actions that are available now.
-fn actions(job: &Job) -> Markup {
+fn actions(asked: &PageRequest, job: &Job, check: Option<&CitationCheck>) -> Markup {
     let id = job.id.to_string();
     let form = |action: &str, name: &str, class: Option<&str>| {
         html! {
@@ -150,6 +170,9 @@ fn actions(job: &Job) -> Markup {
                 JobState::Failed { .. } | JobState::Cancelled { .. } => (form("retry", "Retry", None)),
                 JobState::Succeeded { .. } => {
                     button type="button" data-copy-report={ "/ui/jobs/" (id) "/export/md" } hidden { "Copy" }
+                    @if asked.options().checks.is_some() && NewJob::check_of(job).is_some() {
+                        (form("check", if check.is_some() { "Check citations again" } else { "Check citations" }, None))
+                    }
                     (downloads::links(&format!("/ui/jobs/{id}")))
                     button type="button" data-print hidden { "Print" }
                 },

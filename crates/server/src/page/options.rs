@@ -20,6 +20,8 @@ pub type Carry = Arc<dyn Fn(Job) -> BoxFuture<'static, ()> + Send + Sync>;
 pub struct PageOptions {
     /// The configuration of research; `None` if no provider is configured.
     pub research: Option<PageResearch>,
+    /// The callback that ensures that a worker runs each check of citations; `None` if checks are switched off.
+    pub checks: Option<Carry>,
     /// The spending limits of an owner.
     pub limits: SpendLimits,
     /// The owners whose jobs are shown.
@@ -32,7 +34,7 @@ impl PageOptions {
     /// Returns the options of a server that does not show the page.
     pub fn none() -> Self {
         let limits = SpendLimits::default();
-        Self { research: None, limits, view: PageView::Own, entry: None }
+        Self { research: None, checks: None, limits, view: PageView::Own, entry: None }
     }
 }
 

@@ -66,6 +66,8 @@ impl ResourceFeed {
                 ResourceId::Job(id) => {
                     engine.job(&scope, id).await?.map(|job| (job.id, job.state.kind()))
                 }
+                // A check has no state before its end.
+                ResourceId::Citations(_) => None,
                 ResourceId::Report(id) => engine
                     .conversation(owner, id)
                     .await?

@@ -13,6 +13,7 @@ mod status;
 mod batch;
 mod list;
 mod search_research;
+mod check_citations;
 
 mod answer;
 mod long_report;
@@ -81,6 +82,8 @@ pub struct ResearchOptions {
     pub disclaimer: Disclaimer,
     /// Controls whether callers may move a conversation with text from local documents to another provider.
     pub sharing: DocumentSharing,
+    /// True if citations can be checked.
+    pub checks_citations: bool,
     /// The mirror that writes conversations as files, if any. It also reads the files of older servers.
     pub mirror: Option<Arc<Mirror>>,
 }

@@ -47,7 +47,7 @@ async fn serve(
 
 async fn check(markdown: &str) -> CitationCheck {
     let mut check = Check::new(Report::parse(markdown));
-    check.run(Arc::new(fetcher()), None, |_, _| {}).await;
+    check.run(Arc::new(fetcher()), None, Arc::new(()), |_, _| {}).await;
     check.finish("2026-01-01T00:00:00.000Z".to_owned())
 }
 
@@ -151,14 +151,16 @@ async fn a_check_goes_on_with_the_steps_that_were_stored() {
     let mut first = Check::new(Report::parse(&report));
     let mut stored = Vec::new();
     first
-        .run(Arc::new(fetcher()), None, |step, _| stored.push(serde_json::to_string(step).unwrap()))
+        .run(Arc::new(fetcher()), None, Arc::new(()), |step, _| {
+            stored.push(serde_json::to_string(step).unwrap())
+        })
         .await;
     let mut second = Check::new(Report::parse(&report));
     for step in &stored[..6] {
         second.record(serde_json::from_str(step).unwrap());
     }
     assert_eq!(second.pending().len(), 4);
-    second.run(Arc::new(fetcher()), None, |_, _| {}).await;
+    second.run(Arc::new(fetcher()), None, Arc::new(()), |_, _| {}).await;
     assert_eq!(count.load(Ordering::SeqCst), 14);
     assert_eq!(first.finish(String::new()), second.finish(String::new()));
 }

@@ -176,7 +176,8 @@ async fn promise_2_only_the_research_tools_take_fresh() {
         !fresh.is_null()
     });
     let names: Vec<&str> = with_fresh.map(|tool| tool["name"].as_str().unwrap()).collect();
-    assert_eq!(names, [DEEP, DEEP_FOLLOWUP, ASK, "deep_research_followup"]);
+    // A check fetches again with it; it is free.
+    assert_eq!(names, [DEEP, DEEP_FOLLOWUP, CHECK, ASK, "deep_research_followup"]);
 }
 
 /// E9: a call with its own key is the key's job; a call without one finds the newest job of the question.

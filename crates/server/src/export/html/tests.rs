@@ -1,5 +1,6 @@
 use outlast_core::StateKind;
 
+use super::super::report::report;
 use super::*;
 
 /// Everything that a report, a source or a question might try.
@@ -26,6 +27,7 @@ fn hostile() -> Transcript {
         usage: None,
         cost: None,
         price: "<b>".to_owned(),
+        check: None,
     };
     let turn = Turn {
         job: None,

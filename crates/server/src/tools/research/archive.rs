@@ -110,6 +110,7 @@ fn show_archived(
         cost: file.cost,
         search_results: file.search_results,
         report_check: None,
+        citation_check: None,
     };
     conversation.shorten(show, limit)?;
     ShownConversation::new(&conversation, status, None, standing, &Notes::default())

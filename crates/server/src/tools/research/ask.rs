@@ -7,7 +7,8 @@ use outlast_core::{
     CallMode, ConversationId, HeldAnswer, Job, Key, Message, NewJob, OwnerId, Profile,
     ResearchKind, ResearchRequest, Role, Visibility,
 };
-use rmcp::model::JsonObject;
+use rmcp::model::{CallToolResult, JsonObject};
+use serde_json::{Value, json};
 
 use super::answer::{self, QuestionStyle};
 use super::arguments::{
@@ -16,7 +17,8 @@ use super::arguments::{
 use super::{DocumentSharing, Research, ResearchMode, ResearchSet};
 use crate::arguments;
 use crate::caller::Caller;
-use crate::held::{self, AnswerWith, AskAnew, HeldCall, HeldResult, ToldAgain};
+use crate::citations::{CheckSummary, check_of, last_report};
+use crate::held::{self, AnswerWith, AskAnew, HeldCall, HeldResult, REPLAYED, ToldAgain};
 use crate::identity::{AskedQuestion, Recognition};
 use crate::reply::{Answered, Refusal, RefusalCode, ToolResult};
 use crate::text::echo_id;
@@ -300,7 +302,35 @@ impl Research {
                 let queued = answer::answer_queued(&job, asking, self.path_of(&job), &expected);
                 Ok(Answered::LeftRunning(queued, job.id))
             }
-            carried => carried.into_answer(),
+            carried => {
+                let mut answered = carried.into_answer()?;
+                if let Answered::Now(result) = &mut answered {
+                    self.add_check(caller, result).await;
+                }
+                Ok(answered)
+            }
+        }
+    }
+
+    /// Adds the check of the report to a repeated answer. A new report has none yet.
+    async fn add_check(&self, caller: &Caller, result: &mut CallToolResult) {
+        let is_replay = result.meta.as_ref().is_some_and(|meta| meta.0.contains_key(REPLAYED));
+        let Some(Value::Object(shape)) = result.structured_content.as_mut().filter(|_| is_replay)
+        else {
+            return;
+        };
+        let Some(id) = shape.get("conversationId").and_then(Value::as_str) else { return };
+        let id = ConversationId::new(id);
+        let check = async {
+            let conversation = self.engine.conversation(&caller.owner, &id).await?;
+            match conversation.as_ref().and_then(last_report) {
+                Some(report) => check_of(&self.engine, &caller.scope(), report).await,
+                None => Ok(None),
+            }
+        };
+        // An answer without the summary is better than none.
+        if let Ok(Some(check)) = check.await {
+            shape.insert("citationCheck".to_owned(), json!(CheckSummary::from(&check)));
         }
     }
 

@@ -16,6 +16,7 @@ use super::render::{self, TextLines as _};
 use super::{Research, status};
 use crate::arguments::{self, as_json};
 use crate::caller::Caller;
+use crate::citations::{CheckSummary, check_of, last_report};
 use crate::quoted::{Quotation, TextBlocks};
 use crate::reply::{Refusal, ToolResult, answer_with_blocks, without_nulls};
 use crate::resources::report_link;
@@ -56,6 +57,8 @@ pub(super) struct ConversationShape {
     pub(super) cost: Option<CostShape>,
     pub(super) search_results: Option<Vec<SearchResult>>,
     pub(super) report_check: Option<ReportCheck>,
+    /// The result of the check of the last report's citations.
+    pub(super) citation_check: Option<CheckSummary>,
 }
 
 #[derive(Debug, Serialize)]
@@ -198,6 +201,10 @@ impl Research {
         let limit = self.options.inline_report_chars;
         let mut shape = shape(&conversation, show, path, limit);
         shape.shorten(show, limit)?;
+        if let Some(report) = last_report(&conversation) {
+            let check = check_of(&self.engine, &caller.scope(), report).await?;
+            shape.citation_check = check.as_ref().map(CheckSummary::from);
+        }
         let notes = match show.offset {
             None => notes(&conversation, &shape),
             Some(_) => Notes::default(),
@@ -250,6 +257,7 @@ fn shape(
         cost: CostShape::of_conversation(conversation),
         search_results: last.map(|(_, output)| sources(output)),
         report_check: last.and_then(|(job, output)| report_check(job, output)),
+        citation_check: None,
     }
 }
 
@@ -290,6 +298,9 @@ fn notes(conversation: &Conversation, shape: &ConversationShape) -> Notes {
         remarks.line(&render::usage(usage, cost, &model(output.model.as_deref())));
     }
     remarks.remarks(shape.report_check.as_ref(), output.cost);
+    if let Some(check) = &shape.citation_check {
+        remarks.line(&check.line);
+    }
     Notes { sources: render::sources(output), remarks }
 }
 

@@ -9,7 +9,8 @@ use serde_json::{Value, json};
 use super::{Research, ResearchMode, ResearchOptions, ResearchSet};
 use crate::quoted::UNTRUSTED;
 use crate::tool_names::research::{
-    AWAIT, CANCEL, HISTORIES, HISTORY, LIST, SEARCH, SEARCH_FOLLOWUP, SEARCH_RESEARCH,
+    AWAIT, CANCEL, CHECK_CITATIONS, HISTORIES, HISTORY, LIST, SEARCH, SEARCH_FOLLOWUP,
+    SEARCH_RESEARCH,
 };
 use crate::tools::recipient::Recipient;
 use crate::tools::schema::{
@@ -51,6 +52,9 @@ pub(super) fn tools(set: &Arc<Research>) -> Vec<ListedTool> {
     }
     tools.push(list_conversations_tool(set));
     tools.push(search_research_tool(set));
+    if set.options.checks_citations {
+        tools.push(check_citations_tool(set));
+    }
     tools.push(cancel_research_tool(set));
     tools
 }
@@ -74,6 +78,38 @@ fn search_research_tool(set: &Arc<Research>) -> ListedTool {
     let title = "Search earlier research";
     let tool = tool(SEARCH_RESEARCH, title, finds, input, found_schema(), reads());
     list_tool(set, tool, |set, caller, given| Box::pin(set.search_research(caller, given)))
+}
+
+/// Returns the tool that checks citations.
+fn check_citations_tool(set: &Arc<Research>) -> ListedTool {
+    let checks = format!(
+        "Fetches the pages that a report cites: which sentences have their facts there? \"supported\" means found, not \
+         true. Free. {UNTRUSTED}"
+    );
+    let message = json!({
+        "type": "integer",
+        "minimum": 0,
+        "description": "The report's place in the history; default: the last."
+    });
+    let mut fresh = flag();
+    fresh["description"] = json!("Fetch again.");
+    let any = json!({
+        "type": "string",
+        "minLength": 1,
+        "maxLength": 1_000_000,
+        "description": "Or any Markdown."
+    });
+    let input =
+        json!({ "conversationId": text(), "message": message, "fresh": fresh, "text": any });
+    let output = open_object(
+        join(
+            texts(&["conversationId", "status"]),
+            json!({ "citationCheck": { "type": "object" } }),
+        ),
+        &["status"],
+    );
+    let tool = tool(CHECK_CITATIONS, "Check citations", checks, object(input, &[]), output, asks());
+    list_tool(set, tool, |set, caller, given| Box::pin(set.check_citations(caller, given)))
 }
 
 /// Returns the tool that cancels research.

@@ -134,6 +134,7 @@ pub(super) async fn research(oracle: Oracle, mode: ResearchMode) -> Research {
         keep: Duration::from_secs(3600),
         disclaimer: Disclaimer::Off,
         sharing: DocumentSharing::PersonsOnly,
+        checks_citations: true,
         mirror: Some(mirror),
     };
     Research::new(engine, options)

@@ -1,0 +1,101 @@
+//! J1, J3, J4: checks of stored reports.
+
+use serde_json::Value;
+
+use crate::support::World;
+
+async fn check(world: &World, arguments: &[&str]) -> Value {
+    let ran = world.run(&[&["check", "--json"], arguments].concat()).await;
+    serde_json::from_str(&ran.stdout).unwrap_or_else(|_| panic!("{ran:?}"))
+}
+
+async fn jobs(world: &World) -> Vec<Value> {
+    let listed = world.run(&["jobs", "list", "--json"]).await;
+    let listed: Value = serde_json::from_str(&listed.stdout).unwrap();
+    listed["jobs"].as_array().unwrap().clone()
+}
+
+async fn research(world: &World) -> (String, String) {
+    let ran = world.run(&["research", "Why is the sky blue? [[sim:ok;words=80]]", "--json"]).await;
+    let job: Value = serde_json::from_str(&ran.stdout).unwrap_or_else(|_| panic!("{ran:?}"));
+    let text = |name: &str| job[name].as_str().unwrap().to_owned();
+    (text("id"), text("conversation"))
+}
+
+/// J1, J3: the result of a check is kept with the report, by job and by conversation, until somebody wants a fresh one.
+#[tokio::test]
+async fn j1_the_check_of_a_report_is_kept_with_it() {
+    let world = World::new().await;
+    let (id, conversation) = research(&world).await;
+    let first = check(&world, &[&id]).await;
+    assert!(!first["sources"].as_array().unwrap().is_empty(), "{first:#}");
+    assert_eq!(first["totals"]["supported"], 0, "there is no such web: {first:#}");
+    assert_eq!(check(&world, &[&conversation]).await, first, "nothing is fetched again");
+    let fresh = check(&world, &[&id, "--fresh"]).await;
+    assert_ne!(fresh["checkedAt"], first["checkedAt"]);
+    assert_eq!(check(&world, &[&id]).await, fresh, "the newest one counts");
+    let checks: Vec<_> =
+        jobs(&world).await.into_iter().filter(|job| job["workflow"] == "check_citations").collect();
+    assert_eq!(checks.len(), 2, "{checks:#?}");
+    assert!(checks.iter().all(|check| check["conversation"].is_null()), "{checks:#?}");
+    let of_check = check(&world, &[checks[0]["id"].as_str().unwrap()]).await;
+    assert_eq!(of_check, fresh, "a check is found by its own id too");
+    let deleted = world.run(&["conversations", "delete", &conversation, "--yes"]).await;
+    assert_eq!(deleted.code, Some(0), "{deleted:?}");
+    assert_eq!(jobs(&world).await, Vec::<Value>::new(), "checks are deleted with their report");
+}
+
+/// J1: a job without a report has nothing to check, and a wrong id is named.
+#[tokio::test]
+async fn j1_what_has_no_report_is_refused() {
+    let world = World::new().await;
+    let ran = world.run(&["research", "--detach", "Why? [[sim:ok;hold=true]]"]).await;
+    let id = ran.stdout.trim();
+    let refused = world.run(&["check", id]).await;
+    assert_eq!(refused.code, Some(1), "{refused:?}");
+    assert!(refused.stderr.contains("no report"), "{refused:?}");
+    let unknown = world.run(&["check", "0123456789abcdef"]).await;
+    assert_eq!(unknown.code, Some(1), "{unknown:?}");
+    assert!(unknown.stderr.contains("no job"), "{unknown:?}");
+}
+
+/// J4: research that succeeds is checked at once if the setting says so.
+#[tokio::test]
+async fn j4_always_checks_each_report_once() {
+    let mut world = World::new().await;
+    world.set("OUTLAST_CHECK_CITATIONS", "always");
+    let (id, _) = research(&world).await;
+    let check = check(&world, &[&id]).await;
+    assert_eq!(check["totals"]["supported"], 0);
+    let checks: Vec<_> =
+        jobs(&world).await.into_iter().filter(|job| job["workflow"] == "check_citations").collect();
+    assert_eq!(checks.len(), 1, "the command attached to the check that was started: {checks:#?}");
+}
+
+/// J4: nothing of a report with text of local documents is fetched without consent.
+#[tokio::test]
+async fn j4_a_report_of_the_library_is_fetched_only_with_consent() {
+    let mut world = World::new().await;
+    world.set("OUTLAST_CHECK_CITATIONS", "always");
+    let library = world.data_dir().parent().unwrap().join("library");
+    std::fs::create_dir_all(&library).unwrap();
+    std::fs::write(library.join("otter.md"), "# Otters\n\nThe otter sleeps by day.\n").unwrap();
+    let ran = world
+        .run(&[
+            "research",
+            "--library",
+            library.to_str().unwrap(),
+            "When does the otter sleep?",
+            "--json",
+        ])
+        .await;
+    let job: Value = serde_json::from_str(&ran.stdout).unwrap_or_else(|_| panic!("{ran:?}"));
+    let id = job["id"].as_str().unwrap();
+    assert_eq!(jobs(&world).await.len(), 1, "always does not mean these");
+    let refused = world.run(&["check", id]).await;
+    assert_eq!(refused.code, Some(2), "{refused:?}");
+    assert!(refused.stderr.contains("--yes"), "{refused:?}");
+    assert_eq!(jobs(&world).await.len(), 1);
+    let check = check(&world, &[id, "--yes"]).await;
+    assert!(check["sources"].is_array(), "{check:#}");
+}

@@ -1,0 +1,66 @@
+//! Checks of citations in answers, on the page and in exports: their results, and their summaries.
+
+use outlast_core::conversation::Conversation;
+use outlast_core::{Body, Job, NewJob, Profile, Scope, StoreError};
+use outlast_engine::Engine;
+use outlast_sources::{CitationCheck, Totals};
+use serde::{Deserialize as _, Serialize};
+
+/// Returns the result of a check that has succeeded.
+pub fn citation_check(check: &Job) -> Option<CitationCheck> {
+    if !check.new.request.is_citation_check() {
+        return None;
+    }
+    let Body::Tool { structured: Some(structured), .. } = &check.output()?.body else {
+        return None;
+    };
+    CitationCheck::deserialize(structured).ok()
+}
+
+/// The part of a check that answers with a report contain.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct CheckSummary {
+    checked_at: String,
+    complete: bool,
+    totals: Totals,
+    dead_sources: usize,
+    /// The same in one line, for a reader.
+    #[serde(skip)]
+    pub(crate) line: String,
+}
+
+impl From<&CitationCheck> for CheckSummary {
+    fn from(check: &CitationCheck) -> Self {
+        Self {
+            checked_at: check.checked_at.clone(),
+            complete: check.complete,
+            totals: check.totals,
+            dead_sources: check.dead_sources(),
+            line: format!("Citations checked at {}: {}.", check.checked_at, check.summary()),
+        }
+    }
+}
+
+/// Returns the newest result of a check of this report, if it was checked.
+pub(crate) async fn check_of(
+    engine: &Engine,
+    scope: &Scope,
+    report: &Job,
+) -> Result<Option<CitationCheck>, StoreError> {
+    if report.output().is_none() {
+        return Ok(None);
+    }
+    let check = engine.finished_check(scope, &report.id).await?;
+    Ok(check.as_ref().and_then(citation_check))
+}
+
+/// Returns the last turn with a report that can be checked.
+pub(crate) fn last_report(conversation: &Conversation) -> Option<&Job> {
+    conversation.turns().filter(|turn| NewJob::check_of(turn).is_some()).last()
+}
+
+/// Returns whether fetching the sources of this report needs a person's consent (J4).
+pub(crate) fn needs_consent(conversation: Option<&Conversation>, report: &Job) -> bool {
+    report.holds_library_text() || conversation.is_some_and(|it| it.provider() == Profile::LIBRARY)
+}
