@@ -62,6 +62,7 @@ async fn main() -> anyhow::Result<()> {
         room: Room::default(),
         page: PageOptions {
             research: None,
+            checks: None,
             limits: SpendLimits::default(),
             view: PageView::Own,
             entry: None,

@@ -1,7 +1,7 @@
 //! Checks of citations in answers, on the page and in exports: their results, and their summaries.
 
 use outlast_core::conversation::Conversation;
-use outlast_core::{Body, Job, NewJob, Profile, Scope, StoreError};
+use outlast_core::{Body, Job, NewJob, Scope, StoreError};
 use outlast_engine::Engine;
 use outlast_sources::{CitationCheck, Totals};
 use serde::{Deserialize as _, Serialize};
@@ -58,9 +58,4 @@ pub(crate) async fn check_of(
 /// Returns the last turn with a report that can be checked.
 pub(crate) fn last_report(conversation: &Conversation) -> Option<&Job> {
     conversation.turns().filter(|turn| NewJob::check_of(turn).is_some()).last()
-}
-
-/// Returns whether fetching the sources of this report needs a person's consent (J4).
-pub(crate) fn needs_consent(conversation: Option<&Conversation>, report: &Job) -> bool {
-    report.holds_library_text() || conversation.is_some_and(|it| it.provider() == Profile::LIBRARY)
 }

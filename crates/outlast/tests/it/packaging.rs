@@ -253,7 +253,7 @@ fn files_under(folder: &str) -> Vec<(String, String)> {
 fn n2_there_is_one_profile_for_every_release() {
     let manifest: toml::Table = read("Cargo.toml").parse().unwrap();
     let profiles: Vec<_> = manifest["profile"].as_table().unwrap().keys().collect();
-    assert_eq!(profiles, ["release", "dev"]);
+    assert_eq!(profiles, ["dev", "release"]);
     for (path, text) in
         [".github/workflows", "packaging", "scripts"].into_iter().flat_map(files_under)
     {

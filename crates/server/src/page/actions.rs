@@ -18,7 +18,6 @@ use super::form::Fields;
 use super::layout::{see_job, see_other};
 use super::request::{PageRequest, PageResult, Replacement, all_jobs};
 use super::timeline::retry_text;
-use crate::citations::needs_consent;
 use crate::retry::{RetrySettings, retry_job, retry_key};
 
 /// The number of times, and the interval, at which a deletion checks that the run of a just-cancelled question has been
@@ -151,12 +150,8 @@ pub(super) async fn start_retry(
 /// sources could reveal that text (J4).
 async fn check(asked: &PageRequest, job: &Job, is_confirmed: bool, fields: &Fields) -> PageResult {
     let Some(carry) = &asked.options().checks else { return Err(asked.not_found()) };
-    let (engine, owner) = (asked.engine(), &asked.visitor.owner);
-    let conversation = match &job.new.conversation {
-        Some(id) => asked.read(engine.conversation(owner, id).await)?,
-        None => None,
-    };
-    if needs_consent(conversation.as_ref(), job) && !is_confirmed {
+    let engine = asked.engine();
+    if job.holds_library_text() && !is_confirmed {
         let confirm = Confirm {
             title: "Check the citations of this report?",
             about: title(job),

@@ -17,7 +17,7 @@ use super::arguments::conversation_id;
 use super::ask::not_found;
 use crate::arguments::{self, check};
 use crate::caller::Caller;
-use crate::citations::{citation_check, last_report, needs_consent};
+use crate::citations::{citation_check, last_report};
 use crate::quoted::{Quotation, TextBlocks};
 use crate::reply::{
     Answered, Refusal, ToolResult, answer_with_blocks, answer_with_text, without_nulls,
@@ -109,9 +109,9 @@ impl Research {
         if let Some(known) = known.filter(|_| !arguments.fresh) {
             return Ok(CheckStart::Known(Box::new(known)));
         }
-        if needs_consent(Some(&conversation), report) {
+        if report.holds_library_text() {
             return Err(Refusal::validation(format!(
-                "conversationId: the conversation has text of local documents, which the addresses of its sources \
+                "conversationId: the report has text of local documents, which the addresses of its sources \
                  could reveal; a person can check it with `outlast check {} --yes`",
                 report.id
             )));
