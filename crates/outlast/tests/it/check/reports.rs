@@ -1,5 +1,7 @@
 //! J1, J3, J4: checks of stored reports.
 
+use std::time::Duration;
+
 use serde_json::Value;
 
 use crate::support::World;
@@ -59,16 +61,25 @@ async fn j1_what_has_no_report_is_refused() {
     assert!(unknown.stderr.contains("no job"), "{unknown:?}");
 }
 
+async fn checks(world: &World) -> Vec<Value> {
+    jobs(world).await.into_iter().filter(|job| job["workflow"] == "check_citations").collect()
+}
+
 /// J4: research that succeeds is checked at once if the setting says so.
 #[tokio::test]
 async fn j4_always_checks_each_report_once() {
     let mut world = World::new().await;
     world.set("OUTLAST_CHECK_CITATIONS", "always");
     let (id, _) = research(&world).await;
+    let begun = async {
+        while checks(&world).await.is_empty() {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(60), begun).await.expect("the check begins by itself");
     let check = check(&world, &[&id]).await;
     assert_eq!(check["totals"]["supported"], 0);
-    let checks: Vec<_> =
-        jobs(&world).await.into_iter().filter(|job| job["workflow"] == "check_citations").collect();
+    let checks = checks(&world).await;
     assert_eq!(checks.len(), 1, "the command attached to the check that was started: {checks:#?}");
 }
 
