@@ -157,7 +157,7 @@ impl ServerHandler for Server {
     }
 
     /// Negotiates a session without the task extension, which clients of older revisions do not know. The capability of the tasks
-    /// of 2025-11-25 is added when the answer is written: see [`tasks_2025`].
+    /// of 2025-11-25 is added when the answer is written: see `tasks_2025.rs`.
     async fn initialize(
         &self,
         request: InitializeRequestParams,
