@@ -59,7 +59,7 @@ fn an_acronym_stands_for_the_words_that_the_page_writes_out() {
 
 /// J2
 #[test]
-fn a_preposition_tells_two_values_of_one_label_apart() {
+fn a_preposition_distinguishes_two_values_of_one_label() {
     let roles = "# An evening\n\nThe opera was composed by Anna Berg and staged by Carl Dorn with help from Eva Falk.";
     let cases = [
         (CHANGES, "A deadlock with `Lid::from_cup` was fixed in November 2020.", "all"),
