@@ -255,6 +255,13 @@ impl ServerHandler for Fixtures {
         request: CustomRequest,
         context: RequestContext<RoleServer>,
     ) -> Result<CustomResult, ErrorData> {
+        // The tools are those of the runner, not the server's.
+        if request.method.ends_with("/tools/list") {
+            let listed = self.list_tools(None, context).await?;
+            let listed = serde_json::to_value(listed)
+                .map_err(|error| ErrorData::internal_error(error.to_string(), None))?;
+            return Ok(CustomResult::new(listed));
+        }
         self.server.on_custom_request(request, context).await
     }
 }

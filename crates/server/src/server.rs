@@ -326,6 +326,7 @@ impl ServerHandler for Server {
         request: SubscribeRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
+        refuse_if_modern(&context, "resources/subscribe")?;
         let (caller, uri) = (self.caller(&context), request.uri);
         let Some(id) = self.face.resource_id(&caller, &uri).await? else {
             return Err(resources::report_unknown(&uri));
@@ -339,8 +340,20 @@ impl ServerHandler for Server {
         request: UnsubscribeRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
+        refuse_if_modern(&context, "resources/unsubscribe")?;
         self.subscriptions.remove(caller::session(&context), request.uri);
         Ok(())
+    }
+}
+
+/// Refuses a method that the newest revision does not have any more.
+fn refuse_if_modern(
+    context: &RequestContext<RoleServer>,
+    method: &'static str,
+) -> Result<(), ErrorData> {
+    match caller::is_modern(context) {
+        true => Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, method, None)),
+        false => Ok(()),
     }
 }
 

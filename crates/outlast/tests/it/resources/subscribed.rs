@@ -37,6 +37,17 @@ async fn l2_an_older_client_is_notified_of_a_report() {
     assert_eq!(ended["result"], json!({}), "{ended}");
 }
 
+/// L2: the newest revision has `subscriptions/listen` in place of these two methods.
+#[tokio::test]
+async fn l2_the_newest_revision_does_not_know_the_older_subscriptions() {
+    let mut server = World::new().await.spawn(&["serve"]);
+    for method in ["resources/subscribe", "resources/unsubscribe"] {
+        let params = json!({ "uri": "outlast://jobs/x", "_meta": modern(&json!({})) });
+        let refused = server.request(method, params).await;
+        assert_eq!(refused["error"]["code"], -32601, "{refused}");
+    }
+}
+
 /// L2: `subscriptions/listen` with `taskIds` and resources: acknowledged with what exists, then the task until its result,
 /// and the report. Over a pipe.
 #[tokio::test]
