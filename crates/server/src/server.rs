@@ -254,7 +254,7 @@ impl ServerHandler for Server {
         if let Some(method) = tasks_2025::original_method(&method) {
             return self.answer_renamed(method, params, context).await;
         }
-        if caller::is_modern(&context) && method == "initialize" {
+        if caller::is_modern(&context) && REMOVED.contains(&method.as_str()) {
             return Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, method, None));
         }
         if let Some(filter) = resources::find_unread_filter(&method, params.as_ref()) {
@@ -345,6 +345,9 @@ impl ServerHandler for Server {
         Ok(())
     }
 }
+
+/// Methods of earlier revisions that the newest one does not have any more.
+const REMOVED: [&str; 3] = ["initialize", "resources/subscribe", "resources/unsubscribe"];
 
 /// Refuses a method that the newest revision does not have any more.
 fn refuse_if_modern(
