@@ -257,7 +257,7 @@ fn n2_there_is_one_profile_for_every_release() {
     for (path, text) in
         [".github/workflows", "packaging", "scripts"].into_iter().flat_map(files_under)
     {
-        // A script may be told to build for debugging.
+        // A script may build for debugging if asked.
         let is_other = |line: &&str| {
             line.contains("cargo build")
                 && line.replace("--profile \"$profile\"", "").contains("--profile")

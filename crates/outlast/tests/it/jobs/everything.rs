@@ -183,7 +183,7 @@ async fn e6_everything_killed_in_the_middle_is_started_again() {
     };
     let id = begun(&mut server, "long", json!({ "duration": 30, "steps": 100 })).await;
     progressing(&mut server, &id).await;
-    // The schemas of its tools were read from a process of its own.
+    // The schemas of its tools were read from a separate process.
     let before = pids().len();
     kill_group(pids()[before - 1]).await;
     let got = ended(&mut server, &id).await;
