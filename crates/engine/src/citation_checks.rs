@@ -4,7 +4,7 @@ use outlast_core::{Body, Job, JobId, Key, NewJob, ResearchKind, Scope, StateKind
 
 use crate::engine::{Engine, StartOutcome};
 
-/// The recorded tool of a check that nobody asked for.
+/// The recorded tool of a check that starts by itself.
 const AUTOMATIC: &str = "citations.check = always";
 
 impl Engine {

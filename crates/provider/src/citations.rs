@@ -169,7 +169,7 @@ fn failed() -> ProviderError {
 
 type Steps = mpsc::UnboundedSender<Result<Step, ProviderError>>;
 
-/// Runs the check, and sends its progress and its end. A run that nobody follows any more is dropped.
+/// Runs the check, and sends its progress and its end. A run that is no longer followed is dropped.
 async fn work(
     request: CheckRequest,
     options: Arc<CitationOptions>,

@@ -79,7 +79,7 @@ impl KeyCache {
         match held.usable_keys().map(|keys| keys.check(jwt)) {
             Some(SignatureCheck::Right) => Ok(()),
             Some(SignatureCheck::Wrong) => Err(TokenError::Signature),
-            // With a failed fetch nobody knows if the issuer has the key.
+            // After a failed fetch it is unknown if the issuer has the key.
             Some(SignatureCheck::NoSuchKey) | None => Err(match held.failure {
                 Some(failure) => TokenError::Unavailable(failure),
                 // The request that fetches them was given up.

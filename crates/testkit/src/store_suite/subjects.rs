@@ -44,7 +44,7 @@ pub async fn j1_many_concurrent_calls_make_one_check(fixture: Fixture) {
     assert_eq!((ids.len(), new), (1, 1));
 }
 
-/// J1: the owner of a report checks it, and nobody else.
+/// J1: the owner of a report checks it, and no other owner.
 pub async fn j1_a_check_needs_a_report_of_its_owner(fixture: Fixture) {
     let report = fixture.add_succeeded().await;
     let unknown = JobId::new(uuid::Uuid::from_u128(7));

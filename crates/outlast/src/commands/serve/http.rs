@@ -124,7 +124,7 @@ fn callers(no_auth: bool, config: &Config) -> CommandResult<Callers> {
     if !tokens.is_empty() {
         return Ok(Callers::WithToken(tokens));
     }
-    // Clients sign in at the issuer; a token that nobody asked for would only be another way in.
+    // Clients sign in at the issuer; a token that was not requested would only be another way in.
     if config.http.oauth.is_some() {
         return Ok(Callers::WithToken(tokens));
     }

@@ -336,7 +336,7 @@ async fn m2_a_token_that_expires_in_the_middle() {
     assert_eq!(poll.result().await["result"]["structuredContent"]["status"], "COMPLETED");
 }
 
-/// M2: rotated keys are found; while the issuer is down, known keys count and nobody has to sign in again.
+/// M2: rotated keys are found; while the issuer is down, known keys count and no person has to sign in again.
 #[tokio::test]
 async fn m2_keys_rotate_and_the_issuer_may_be_down() {
     let mut trust = Trust::new().await;
