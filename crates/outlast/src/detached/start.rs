@@ -77,8 +77,10 @@ impl WorkerStarter {
         }
         for _ in 0..SPAWNS {
             let worker = self.spawn().context("start a worker beside this process")?;
-            if let Some(pid) = self.answers(worker, message).await? {
-                return Ok(Some(pid));
+            match self.answers(worker, message).await? {
+                StartEnd::Started(pid) => return Ok(Some(pid)),
+                StartEnd::AnotherWasFirst => return Ok(None),
+                StartEnd::EndedAtOnce => {}
             }
         }
         anyhow::bail!("the worker ended at once; {} has the reason", self.log().display())
@@ -116,22 +118,23 @@ impl WorkerStarter {
         Ok(UnixStream::from_std(ours)?)
     }
 
-    /// Waits until the worker answers and returns its process id; `None` if it ended without an answer.
-    async fn answers(
-        &self,
-        mut worker: UnixStream,
-        message: Message,
-    ) -> anyhow::Result<Option<u32>> {
+    /// Waits until the worker answers, or has ended without an answer.
+    async fn answers(&self, mut worker: UnixStream, message: Message) -> anyhow::Result<StartEnd> {
         let deadline = Instant::now() + MAX_START;
         let (mut heard, mut has_ended) = (Vec::new(), false);
         while Instant::now() < deadline {
             if self.is_told(message) {
-                return Ok(Some(worker_pid(&heard).unwrap_or_default()));
+                // The worker can be reached before its report was read here.
+                if worker_pid(&heard).is_none() && !has_ended {
+                    drop(tokio::time::timeout(REPORT_WAIT, worker.read_buf(&mut heard)).await);
+                }
+                let pid = worker_pid(&heard);
+                return Ok(pid.map_or(StartEnd::AnotherWasFirst, StartEnd::Started));
             }
             // Checked once more after its end: a worker that answers has closed the connection too. One that reports
             // another worker exits because another process started one first.
             if has_ended && !heard.ends_with(ANOTHER_WAS_FIRST) {
-                return Ok(None);
+                return Ok(StartEnd::EndedAtOnce);
             }
             tokio::select! {
                 read = worker.read_buf(&mut heard), if !has_ended => {
@@ -142,6 +145,17 @@ impl WorkerStarter {
         }
         anyhow::bail!("the worker did not answer within {} s", MAX_START.as_secs())
     }
+}
+
+/// The time within which a worker that can be reached reports its process id.
+const REPORT_WAIT: Duration = Duration::from_secs(1);
+
+/// The outcome of one attempt to start a worker.
+enum StartEnd {
+    /// The process id of the worker.
+    Started(u32),
+    AnotherWasFirst,
+    EndedAtOnce,
 }
 
 /// The last output of a worker that exits because there is one already.
