@@ -213,7 +213,7 @@ impl Client {
     /// # async fn run(client: &Client, other: &Client) -> Result<(), ClientError> {
     /// # let (options, arguments) = (CallOptions::default(), serde_json::json!({}));
     /// let id = match client.start_tool("slow", arguments, options.clone()).await? {
-    ///     StartedCall::Task(task) => task.left_running().id().to_owned(),
+    ///     StartedCall::Task(task) => task.leave_running().id().to_owned(),
     ///     StartedCall::Answered(_) => return Ok(()),
     /// };
     /// // Later, perhaps after a crash:

@@ -2,9 +2,9 @@
 //!
 //! ```no_run
 //! # use std::time::Duration;
-//! # use outlast_client::{CallOptions, Client, ClientError, ConnectOptions, Program};
+//! # use outlast_client::{CallOptions, Client, ClientError, ConnectOptions, ProgramToStart};
 //! # async fn run() -> Result<(), ClientError> {
-//! let server = Program::new("outlast").arg("serve");
+//! let server = ProgramToStart::new("outlast").arg("serve");
 //! let client = Client::spawn(server, ConnectOptions::default()).await?;
 //! let options = CallOptions::default()
 //!     .timeout(Duration::from_secs(60))           // give up after a minute without a sign of life
