@@ -12,6 +12,7 @@ use axum::{Json, Router};
 use serde_json::Value;
 
 use crate::ask::{Api, Ask};
+use crate::calls::CallCounts;
 use crate::errors::Refusal;
 use crate::journal::Journal;
 use crate::limits::REQUEST_ID;
@@ -30,6 +31,10 @@ pub(crate) type SharedApp = State<Arc<App>>;
 pub(crate) struct App {
     pub(crate) runs: Arc<Runs>,
     pub(crate) journal: Journal,
+    /// The requests to the scripted model, search and web.
+    pub(crate) calls: CallCounts,
+    /// The addresses of the hosts of the web.
+    pub(crate) origins: Vec<String>,
 }
 
 impl App {
@@ -43,6 +48,19 @@ impl App {
             self.runs.submit(ask, scenario)
         });
         accepted.inspect_err(|_| self.runs.count_refusal())
+    }
+
+    /// Returns the address of the host of a page.
+    pub(crate) fn origin(&self, page: usize) -> &str {
+        &self.origins[page % self.origins.len()]
+    }
+
+    /// Waits, if the clock is real or someone advances it.
+    pub(crate) async fn sleep(&self, ms: u64) {
+        if ms > 0 {
+            let clock = &self.runs.clock;
+            clock.sleep_until(clock.now() + clock.scaled(ms as f64)).await;
+        }
     }
 
     pub(crate) fn scenario(&self, prompt: &str) -> Result<Scenario, Refusal> {

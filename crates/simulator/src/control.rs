@@ -17,6 +17,9 @@ pub(crate) fn router() -> Router<Arc<App>> {
     Router::new()
         .route("/__sim/stats", get(async |State(app): SharedApp| Json(app.runs.stats())))
         .route("/__sim/requests", get(async |State(app): SharedApp| Json(app.journal.requests())))
+        .route("/__sim/calls", get(async |State(app): SharedApp| Json(app.calls.snapshot())))
+        .route("/__sim/prompts", get(async |State(app): SharedApp| Json(app.calls.prompts())))
+        .route("/__sim/origins", get(async |State(app): SharedApp| Json(app.origins.clone())))
         .route("/__sim/script", post(script))
         .route("/__sim/release", post(release))
         .route("/__sim/reset", post(reset))
@@ -31,6 +34,7 @@ async fn release(State(app): SharedApp) -> StatusCode {
 async fn reset(State(app): SharedApp) -> StatusCode {
     app.runs.reset();
     app.journal.clear();
+    app.calls.clear();
     StatusCode::NO_CONTENT
 }
 

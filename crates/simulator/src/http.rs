@@ -21,7 +21,7 @@ use crate::prices::MODELS;
 use crate::socket::Hangup;
 use crate::stream::{self, Naming};
 use crate::transport_faults::TransportFault;
-use crate::{agent, anthropic, control, gemini, limits, openai, search, sonar};
+use crate::{agent, anthropic, control, gemini, limits, model, openai, search, sonar, web};
 
 const MAX_BODY_BYTES: usize = 16 * 1024 * 1024;
 
@@ -45,6 +45,8 @@ pub(crate) fn router(app: Arc<App>, sonar: SonarMode) -> Router {
         .method_not_allowed_fallback(async || Refusal::usual(StatusCode::METHOD_NOT_ALLOWED))
         .layer(DefaultBodyLimit::disable())
         .layer(from_fn_with_state(app.clone(), record))
+        .merge(model::router())
+        .merge(web::searxng::router())
         .merge(control::router())
         .with_state(app)
 }

@@ -15,6 +15,10 @@
 //!
 //! For Anthropic it implements Managed Agents (`/v1/agents`, `/v1/environments`, `/v1/sessions`).
 //!
+//! For researchers it has a scripted model (`/llm/SWITCHES/v1`, see `model/dialect.rs`), a SearXNG
+//! (`/searxng/SWITCHES`, see `web/searxng.rs`) and a small web on other loopback addresses, which that search
+//! finds.
+//!
 //! # Scenarios
 //!
 //! A scenario is chosen when a run is submitted or a search is made, and does not change. The last
@@ -35,6 +39,7 @@
 //! # Control plane
 //!
 //! Under `/__sim`, without a key: `GET stats`, `GET requests`, `POST release`, `POST reset`,
+//! `GET calls`, `GET prompts` and `GET origins` for researchers,
 //! `POST script {"scenarios":["stuck","ok"]}`, `POST advance {"ms":1000}` for a virtual clock.
 
 mod ask;
@@ -64,6 +69,11 @@ mod search;
 mod sonar;
 mod gemini;
 
+mod switches;
+mod calls;
+mod model;
+mod web;
+
 mod bucket;
 mod transport_faults;
 mod clock;
@@ -85,6 +95,7 @@ mod stream;
 mod simulator;
 mod options;
 
+pub use calls::{Asked, Calls, Lane};
 pub use journal::SeenRequest;
 pub use options::{ClockMode, Options, SonarMode};
 pub use scenario::GUIDE;

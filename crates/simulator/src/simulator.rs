@@ -6,11 +6,14 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
+use axum::Router;
+use serde_json::Value;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::app::App;
+use crate::calls::{CallCounts, Calls};
 use crate::clock::Clock;
 use crate::http;
 use crate::journal::{Journal, SeenRequest};
@@ -18,6 +21,7 @@ use crate::options::{ClockMode, Options};
 use crate::runs::Runs;
 use crate::socket::{Hangup, SocketListener};
 use crate::stats::Stats;
+use crate::web::pages;
 
 /// A simulator that runs until it is stopped or dropped.
 ///
@@ -49,17 +53,27 @@ impl Simulator {
             ClockMode::Real => Clock::real(options.speed),
             ClockMode::Virtual => Clock::manual(options.speed),
         });
+        let hosts = web_hosts().await?;
+        let origin = |listener: &TcpListener| Ok(format!("http://{}", listener.local_addr()?));
         let app = Arc::new(App {
             runs: Arc::new(Runs::new(options.seed, clock)),
             journal: Journal::new(),
+            calls: CallCounts::default(),
+            origins: hosts.iter().map(origin).collect::<io::Result<_>>()?,
         });
         let shutdown = CancellationToken::new();
         let tasks = TaskTracker::new();
-        let doors = SocketListener { listener, shutdown: shutdown.clone(), open: tasks.clone() };
-        let service = http::router(app.clone(), options.sonar)
-            .into_make_service_with_connect_info::<Hangup>();
-        let serve = axum::serve(doors, service).into_future();
-        tasks.spawn(shutdown.clone().run_until_cancelled_owned(serve));
+        let serve = |listener, router: Router| {
+            let doors =
+                SocketListener { listener, shutdown: shutdown.clone(), open: tasks.clone() };
+            let service = router.into_make_service_with_connect_info::<Hangup>();
+            let serve = axum::serve(doors, service).into_future();
+            tasks.spawn(shutdown.clone().run_until_cancelled_owned(serve));
+        };
+        serve(listener, http::router(app.clone(), options.sonar));
+        for host in hosts {
+            serve(host, pages::router(app.clone()));
+        }
         tasks.close();
         Ok(Self { url, app, shutdown, tasks })
     }
@@ -80,6 +94,18 @@ impl Simulator {
     #[must_use]
     pub fn requests(&self) -> Vec<SeenRequest> {
         self.app.journal.requests()
+    }
+
+    /// Returns the requests to the scripted model, search and web; the same as `GET /__sim/calls`.
+    #[must_use]
+    pub fn calls(&self) -> Calls {
+        self.app.calls.snapshot()
+    }
+
+    /// Returns the newest 500 requests to the scripted model; the same as `GET /__sim/prompts`.
+    #[must_use]
+    pub fn prompts(&self) -> Vec<Value> {
+        self.app.calls.prompts()
     }
 
     /// Releases every run that is currently held by `hold`; the same as `POST /__sim/release`.
@@ -113,6 +139,21 @@ impl Simulator {
     pub async fn stopped(&self) {
         self.tasks.wait().await;
     }
+}
+
+/// Listens on the addresses of the web: 127.0.0.2 to 127.0.0.6 if the system has them, else 127.0.0.1.
+async fn web_hosts() -> io::Result<Vec<TcpListener>> {
+    let mut hosts = Vec::new();
+    for last in 2..=6 {
+        match TcpListener::bind((Ipv4Addr::new(127, 0, 0, last), 0)).await {
+            Ok(host) => hosts.push(host),
+            Err(error) => tracing::debug!(%error, "failed to listen on 127.0.0.{last}"),
+        }
+    }
+    if hosts.is_empty() {
+        hosts.push(TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?);
+    }
+    Ok(hosts)
 }
 
 impl fmt::Debug for Simulator {

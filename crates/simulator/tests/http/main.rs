@@ -23,3 +23,5 @@ mod search;
 mod sonar;
 #[cfg(test)]
 mod gemini;
+#[cfg(test)]
+mod researcher;
