@@ -104,6 +104,9 @@ impl Profile {
     /// The word that takes the place of the provider for a call of a wrapped server.
     pub const WRAP: &str = "wrap";
 
+    /// The provider that researches step by step, with any model and any search service.
+    pub const RESEARCHER: &str = "researcher";
+
     /// The provider that compares reports with the pages that they cite.
     pub const CITATIONS: &str = "citations";
 

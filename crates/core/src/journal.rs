@@ -1,7 +1,7 @@
 //! The journal of a run: the steps that it has taken and the pages that it has read. A resumed run finds both, so that
 //! it buys and reads nothing twice (K2). `rules/journal.rs` decides what a worker may record.
 
-use crate::{Fence, NanoUsd, Timestamp};
+use crate::{Fence, JobId, NanoUsd, Timestamp};
 
 /// A step that a run is about to take: one request to a model, a search service or a site.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -118,6 +118,40 @@ impl StepState {
         let all = [Self::Sending, Self::Done, Self::Failed];
         all.into_iter().find(|state| state.as_str() == word)
     }
+}
+
+/// The cost of a run, by its journal.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct StepCosts {
+    /// The cost of the steps that have ended, and of every step that was sent again.
+    pub spent: NanoUsd,
+    /// The maximum cost of the open steps, which may have been paid for.
+    pub open: NanoUsd,
+}
+
+impl StepCosts {
+    /// Sums the costs of steps. A step that was sent again counts with its maximum cost for each time.
+    pub fn sum<'a>(steps: impl IntoIterator<Item = &'a JournalStep>) -> Self {
+        let mut costs = Self::default();
+        for step in steps {
+            let resent = step.bound.0.saturating_mul(u64::from(step.resent));
+            costs.spent = [costs.spent, step.spent, NanoUsd(resent)].into_iter().sum();
+            if step.state == StepState::Sending {
+                costs.open = [costs.open, step.bound].into_iter().sum();
+            }
+        }
+        costs
+    }
+}
+
+/// The takeover of a run by a new job: its steps, its pages and its row of the ledger move to that job (K3).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Takeover {
+    /// The ended job that the run belongs to.
+    pub job: JobId,
+    /// The treatment of the run's open steps. [`Resend::Allow`] is the consent of the owner: each is begun once more
+    /// without a question.
+    pub open_steps: Resend,
 }
 
 /// A page that a run has read, as text. Each owner has their own copy.

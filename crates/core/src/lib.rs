@@ -55,7 +55,10 @@ pub use citation_check::{CheckRequest, CheckedAddress};
 pub use failure::{Code, Failure};
 pub use id::{ConversationId, Fence, JobId, NotAJobId, OwnerId, Profile, Rev, WorkerId};
 pub use job::{Checkpoint, Job, JobState, NewJob};
-pub use journal::{JournalStep, NewStep, Page, Resend, StepEnd, StepResult, StepStart, StepState};
+pub use journal::{
+    JournalStep, NewStep, Page, Resend, StepCosts, StepEnd, StepResult, StepStart, StepState,
+    Takeover,
+};
 pub use key::{CallIdentity, CallMode, HeldAnswer, Key, KeyLife};
 pub use lease::{Claimed, Holder, Lease, Record};
 pub use ledger::{

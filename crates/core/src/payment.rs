@@ -26,7 +26,27 @@ impl NewJob {
     }
 }
 
+impl NewJob {
+    /// Returns whether a run of the job is continued from its journal, whichever process works on it
+    /// ([`crate::ResumePolicy::FromJournal`]).
+    pub fn runs_from_journal(&self) -> bool {
+        self.request.is_citation_check() || self.profile.provider() == Profile::RESEARCHER
+    }
+}
+
 impl Job {
+    /// Returns the run of an ended job that another job can continue from its journal (K3).
+    pub fn journaled_run(&self) -> Option<&RemoteRun> {
+        let Checkpoint::Running(run) = &self.checkpoint else { return None };
+        let is_left = match self.state {
+            JobState::Failed { .. } | JobState::Cancelled { .. } => self.new.runs_from_journal(),
+            JobState::Queued { .. } | JobState::Running { .. } | JobState::Succeeded { .. } => {
+                false
+            }
+        };
+        is_left.then_some(run)
+    }
+
     /// Returns the provider's run that the job's failure or cancel left behind, if that run continues or has a
     /// report. A job that resumes it sends nothing and pays nothing.
     pub fn run_left(&self) -> Option<&RemoteRun> {

@@ -19,6 +19,7 @@ mod identity;
 mod share;
 mod notice;
 mod journal;
+mod takeover;
 
 mod approach;
 mod verdict;
@@ -33,13 +34,13 @@ pub use admit::{Admitted, FirstCharge, OwnerUsage, admit, attach, counts_toward_
 pub use approach::{Approach, approach, may_begin_again};
 pub use cancel::{cancel, record_late_run, record_stop};
 pub use cap::{begins_another_run, lowest_cap, reserve_another_run, reserved_amount};
-pub use charge::{RunCharge, charge, maybe_spent};
+pub use charge::{RunCharge, charge, is_charged_by_steps, maybe_spent};
 pub use claim::{claim, claim_on_insert, is_claimable, is_claimable_by_id};
 pub use expire::{expires_at, is_expired, life_ends_at};
 pub use identity::{EarlierCall, IdentityRecord, is_promised_by, newest_call, promise};
 pub use journal::{
-    JournalUsage, MAX_PAGE_TEXT, MAX_RUN_BYTES, MAX_STEP_OUTPUT, MAX_STEPS, StoredStep, begin_step,
-    end_step, save_page,
+    JOURNAL_ROW_BYTES, JournalUsage, MAX_PAGE_TEXT, MAX_RUN_BYTES, MAX_STEP_OUTPUT, MAX_STEPS,
+    StoredStep, begin_step, end_step, page_bytes, save_page, step_bytes,
 };
 pub use key::{KeyRecord, Replay, record_answer, replay};
 pub use ledger_sweep::{ledger_old_until, ledger_removable_until, sweeps_needed_from};
@@ -51,6 +52,7 @@ pub use retry::RetryPolicy;
 pub use room::{request_bytes, settlement_bytes};
 pub use send_key::job_of_key;
 pub use share::{Sharing, may_take};
+pub use takeover::{RunLeft, release_run, take_over_step};
 pub use turn::{Turn, jobs_ahead};
 pub use verdict::{End, verdict};
 pub use write::{check_lease, checkpoint, settle, show_progress, show_text};

@@ -15,7 +15,7 @@ use crate::{
     ConversationPage, ConversationQuery, Cost, Failure, Job, JobId, JobPage, JobQuery, JournalStep,
     Key, Lease, LedgerRow, NewJob, NewStep, NoticeClaim, NoticeOutcome, Output, OwnerId, Page,
     Profile, Progress, RemoteRun, RemoteStop, Reservation, Rev, SpendQuery, SpendSum, StateCount,
-    StateKind, StepEnd, StepStart, Timestamp, WorkerId,
+    StateKind, StepEnd, StepStart, Takeover, Timestamp, WorkerId,
 };
 
 /// A database of jobs.
@@ -40,7 +40,9 @@ pub trait Store: Send + Sync {
     /// [`StoreError::TooManyJobs`], [`StoreError::TooManyBytes`], [`StoreError::BudgetExceeded`].
     ///
     /// A paid job is entered into the ledger in the same step ([`crate::LedgerRow`]). A resumed run is already paid
-    /// for: its row moves to the new job. Every later step of the job changes its row as [`crate::rules::charge`]
+    /// for: its row moves to the new job. A job that continues a run from its journal ([`Insert::takeover`]) gets the
+    /// run, its steps and its pages in the same step, and its row replaces the one of the ended job
+    /// ([`crate::rules::release_run`]). Every later step of the job changes its row as [`crate::rules::charge`]
     /// decides.
     async fn insert(&self, insert: Insert) -> Result<Inserted, StoreError>;
 
@@ -282,6 +284,9 @@ pub struct Insert {
     pub max_bytes: u64,
     /// The provider's run that an earlier job left: this job resumes it and begins none.
     pub resumed_run: Option<RemoteRun>,
+    /// The ended job whose run it takes over with its journal. If that job has no such run any more, this job begins
+    /// a new one.
+    pub takeover: Option<Takeover>,
     /// The amount that it may cost; `None` for a job that is free.
     pub reservation: Option<Reservation>,
     /// The worker that runs it from the start; `None` for a job that waits until a worker claims or takes it.

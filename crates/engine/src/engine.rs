@@ -6,7 +6,7 @@ use std::sync::Arc;
 use outlast_core::rules::{self, Replay};
 use outlast_core::{
     Cancelled, InitialWorker, Insert, Inserted, Job, JobId, Key, NewJob, RemoteRun, Scope,
-    StoreError,
+    StoreError, Takeover,
 };
 
 use crate::options::Options;
@@ -30,27 +30,42 @@ pub struct StartOutcome {
     pub replay: Option<Replay>,
 }
 
+/// The part of an ended job that a new job continues.
+pub(crate) enum Predecessor {
+    None,
+    /// Its run at the provider.
+    Run(RemoteRun),
+    /// Its run with the journal.
+    Journal(Takeover),
+}
+
 impl Engine {
     /// Makes a job durable and notifies a worker at once. Never waits for a provider.
     pub async fn start(&self, job: NewJob, key: Option<Key>) -> Result<StartOutcome, StoreError> {
-        self.insert(job, key, None, None).await
+        self.insert(job, key, Predecessor::None, None).await
     }
 
     pub(crate) async fn insert(
         &self,
         job: NewJob,
         key: Option<Key>,
-        resumed_run: Option<RemoteRun>,
+        predecessor: Predecessor,
         initial_worker: Option<InitialWorker>,
     ) -> Result<StartOutcome, StoreError> {
         let Options { max_unfinished, max_bytes, dispatch, observers, .. } = &self.shared.options;
         let reservation = self.shared.reservation(&job);
+        let (resumed_run, takeover) = match predecessor {
+            Predecessor::None => (None, None),
+            Predecessor::Run(run) => (Some(run), None),
+            Predecessor::Journal(takeover) => (None, Some(takeover)),
+        };
         let insert = Insert {
             job,
             key,
             max_unfinished: *max_unfinished,
             max_bytes: *max_bytes,
             resumed_run,
+            takeover,
             reservation,
             initial_worker,
         };

@@ -8,14 +8,14 @@ use outlast_core::conversation::Conversation;
 use outlast_core::{
     ChangeWait, Changes, Claimed, ConversationId, ConversationPage, ConversationQuery,
     InitialWorker, Job, JobId, JobPage, JobQuery, JobState, Key, Lease, LedgerRow, NewJob, OwnerId,
-    Profile, Prune, Pruned, Request, RescueBy, Rev, Scope, SpendQuery, SpendSum, Standing,
-    StateCount, StateKind, Store, StoreError, Timestamp, Visibility, Waits,
+    Profile, Prune, Pruned, Request, RescueBy, Resend, Rev, Scope, SpendQuery, SpendSum, Standing,
+    StateCount, StateKind, Store, StoreError, Takeover, Timestamp, Visibility, Waits,
 };
 use thiserror::Error;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
-use crate::engine::{Engine, StartOutcome};
+use crate::engine::{Engine, Predecessor, StartOutcome};
 use crate::options::{Options, Providers};
 use crate::shared::{RequestForecast, Shared};
 use crate::shutdown::Shutdown;
@@ -87,14 +87,26 @@ impl Engine {
         Ok((Self { shared: Arc::new(shared) }, follower))
     }
 
-    /// Starts a job that resumes the run that `failed` left behind, if it left one.
+    /// Starts a job that repeats an ended one. It resumes the run that `ended` left behind, if it left one.
+    ///
+    /// With the owner's consent ([`Resend::Allow`]) it begins another run, whatever the outcome of the first. A run
+    /// that has a journal goes on in either case, because nothing of it is bought twice; the consent is for its open
+    /// steps.
     pub async fn start_after(
         &self,
-        failed: &Job,
+        ended: &Job,
         job: NewJob,
         key: Option<Key>,
+        consent: Resend,
     ) -> Result<StartOutcome, StoreError> {
-        self.insert(job, key, failed.run_left().cloned(), None).await
+        let predecessor = match (ended.journaled_run(), ended.run_left(), consent) {
+            (Some(_), _, open_steps) => {
+                Predecessor::Journal(Takeover { job: ended.id, open_steps })
+            }
+            (None, Some(run), Resend::Refuse) => Predecessor::Run(run.clone()),
+            (None, Some(_), Resend::Allow) | (None, None, _) => Predecessor::None,
+        };
+        self.insert(job, key, predecessor, None).await
     }
 }
 
@@ -325,7 +337,7 @@ impl Engine {
         carrier: InitialWorker,
     ) -> Result<StartOutcome, StoreError> {
         let (worker, since) = (carrier.worker.clone(), Instant::now());
-        let started = self.insert(job, Some(key), None, Some(carrier)).await?;
+        let started = self.insert(job, Some(key), Predecessor::None, Some(carrier)).await?;
         if !started.existed && started.job.state.kind() == StateKind::Running {
             let job = started.job.clone();
             let lease = Lease { job: job.id, worker, fence: job.fence };

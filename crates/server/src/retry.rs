@@ -54,12 +54,13 @@ pub fn retry_job(job: &Job, settings: &RetrySettings<'_>) -> NewJob {
     new
 }
 
-/// Returns the settings of the provider for the retry. A run that was left can be fetched only with its own settings. A job
-/// that left no run uses the current ones, because correcting the key or the base URL is a reason to try again.
+/// Returns the settings of the provider for the retry. A run that was left can be fetched only with its own settings. Any
+/// other job uses the current ones, because correcting the key or the base URL is a reason to try again.
 fn profile(job: &Job, profiles: &[Profile]) -> Profile {
     let was = &job.new.profile;
     let mut same = profiles.iter().filter(|it| it.provider() == was.provider());
-    if job.run_left().is_some() || same.clone().any(|it| it == was) {
+    let is_fetched = job.run_left().is_some() && !job.new.runs_from_journal();
+    if is_fetched || same.clone().any(|it| it == was) {
         return was.clone();
     }
     same.next().unwrap_or(was).clone()

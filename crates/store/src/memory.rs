@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use outlast_core::rules::{EarlierCall, Turn};
+use outlast_core::rules::{EarlierCall, OwnerUsage, Turn};
 use outlast_core::{
     Cancelled, Change, ChangeWait, Changes, Checkpoint, Claimed, ClaimedNotice, Clock,
     ConversationId, ConversationPage, ConversationQuery, Cost, Cursor, EndNotices, InitialWorker,
@@ -116,10 +116,12 @@ impl Store for MemoryStore {
             let job = tables.promise(seq, &insert.job, now).unwrap_or(job);
             return Ok(Inserted::Existing { job, key });
         }
-        let usage = tables.usage(&insert.job, now.day());
+        let taken = insert.takeover.and_then(|takeover| tables.run_left(&takeover, &insert.job));
+        let run_left = taken.as_ref().map(|taken| taken.left.clone());
+        let usage = OwnerUsage { run_left, ..tables.usage(&insert.job, now.day()) };
         let id = JobId::new(Uuid::new_v4());
         let admitted = rules::admit(insert, &usage, id, self.notices, now)?;
-        Ok(Inserted::New(tables.add(admitted, initial_worker.as_ref(), now)))
+        Ok(Inserted::New(tables.add(admitted, taken, initial_worker.as_ref(), now)))
     }
 
     async fn claim(

@@ -9,6 +9,7 @@ mod fixture;
 pub mod cancelling;
 pub mod changing;
 pub mod claiming;
+pub mod continuing;
 pub mod conversing;
 pub mod holding;
 pub mod identities;
@@ -254,6 +255,15 @@ macro_rules! store_suite {
                 k2_outputs_and_pages_are_cut_and_cleaned
                 k2_a_page_stays_as_long_as_a_job_that_has_read_it
                 k2_a_journal_belongs_to_its_job
+            }
+            continuing {
+                k3_a_new_job_takes_over_the_run_of_a_failed_one
+                k3_an_open_step_is_sent_once_more_with_consent
+                k3_a_run_is_taken_over_once_by_its_owner_with_the_same_settings
+                k3_a_refused_start_leaves_the_run_with_its_job
+                k3_a_repeated_call_continues_the_run_that_its_failure_left
+                k3_a_failed_or_cancelled_run_is_charged_the_sum_of_its_steps
+                k3_the_row_of_a_continued_run_counts_once
             }
             subjects {
                 j1_a_report_has_one_unfinished_check

@@ -6,13 +6,14 @@ use super::charge::reserve;
 use super::identity::{Earlier, EarlierCall, IdentityRecord, earlier};
 use super::key::KeyRecord;
 use super::room::{has_room, request_bytes};
+use super::takeover::RunLeft;
 use crate::{
     Checkpoint, CountedSpend, EndNotices, Fence, Insert, Job, JobId, JobState, LedgerRow, NanoUsd,
-    NewJob, Record, RemoteRun, Rev, StoreError, Timestamp,
+    NewJob, Record, RemoteRun, Resend, Rev, StoreError, Takeover, Timestamp,
 };
 
 /// The facts about an owner that decide whether a job is added. A store reads them in the transaction of the insert.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct OwnerUsage {
     /// True if the new job is about another one ([`NewJob::subject`]) and the owner has no such job.
     pub lacks_subject: bool,
@@ -26,6 +27,8 @@ pub struct OwnerUsage {
     pub bytes: u64,
     /// The amount that counts toward the owner's limit for today. Only read if [`counts_toward_day`].
     pub spent_today: NanoUsd,
+    /// The run that the new job takes over ([`Insert::takeover`]), if it is left.
+    pub run_left: Option<RunLeft>,
 }
 
 /// The rows of an insert that is accepted.
@@ -48,6 +51,8 @@ pub enum FirstCharge {
     Reserve(LedgerRow),
     /// The job resumes a run. The row of that run, if it has one, moves to the job.
     Move(RemoteRun),
+    /// The job continues a paid run from its journal. The row replaces the latest one of the job that had the run.
+    Replace(LedgerRow),
 }
 
 /// Returns the earlier call if the insert attaches to it; fails if the caller's key belongs to another request. Otherwise
@@ -61,6 +66,11 @@ pub fn attach<N>(
     match earlier(key, &found.key, &found.job, &insert.job, now) {
         Earlier::Attach => Ok(Some(found)),
         Earlier::Conflict => Err(StoreError::KeyConflict(found.job.id)),
+        Earlier::MakeNew(Some(_)) if found.job.new.runs_from_journal() => {
+            let takeover = Takeover { job: found.job.id, open_steps: Resend::Refuse };
+            insert.takeover.get_or_insert(takeover);
+            Ok(None)
+        }
         Earlier::MakeNew(run) => {
             insert.resumed_run = insert.resumed_run.take().or(run);
             Ok(None)
@@ -89,6 +99,7 @@ pub fn admit(
         max_unfinished,
         max_bytes,
         resumed_run,
+        takeover: _,
         reservation,
         initial_worker: _,
     } = insert;
@@ -106,22 +117,31 @@ pub fn admit(
         return Err(StoreError::TooManyBytes);
     }
     let resumed = resumed_run.clone();
-    let mut job = accept(new, resumed_run, id, usage.last_turn + 1, now);
-    let charge = match (resumed, &reservation) {
-        (None, None) => FirstCharge::None,
+    let left = usage.run_left.as_ref();
+    let run = left.map(|left| left.run.clone()).or(resumed_run);
+    let bytes = bytes + left.map_or(0, |left| left.bytes);
+    let mut job = accept(new, run, id, usage.last_turn + 1, now);
+    let charge = match (left, resumed, &reservation) {
+        (Some(_) | None, None, None) | (Some(_), Some(_), None) => FirstCharge::None,
         // Nothing is decided, because nothing is bought.
-        (Some(run), reservation) => {
+        (None, Some(run), reservation) => {
             job.allowance =
                 reservation.as_ref().map(|reservation| allowance_of_resumed(&reservation.terms));
             FirstCharge::Move(run)
         }
-        (None, Some(reservation)) => {
-            let counted = CountedSpend { day: usage.spent_today, ..CountedSpend::default() };
+        // A run that is continued here goes on to buy.
+        (left, _, Some(reservation)) => {
+            let before = left.map_or(0, |left| left.counts_on(now));
+            let day = NanoUsd(usage.spent_today.0.saturating_sub(before));
+            let counted = CountedSpend { day, ..CountedSpend::default() };
             let allowance =
                 may_spend(&reservation.terms, counted, now).map_err(StoreError::BudgetExceeded)?;
             let row = reserve(reservation, &allowance, id, &job.new.owner, now);
             job.allowance = Some(allowance);
-            FirstCharge::Reserve(row)
+            match left {
+                Some(_) => FirstCharge::Replace(row),
+                None => FirstCharge::Reserve(row),
+            }
         }
     };
     let identity = key.as_ref().and_then(|key| key.identity.as_ref());
@@ -175,6 +195,7 @@ mod tests {
             max_unfinished: 2,
             max_bytes: 100,
             resumed_run: None,
+            takeover: None,
             reservation,
             initial_worker: None,
         }
@@ -196,6 +217,7 @@ mod tests {
             unfinished: 2,
             bytes: 100,
             spent_today: NanoUsd(6),
+            run_left: None,
         };
         let many = OwnerUsage { busy: None, ..busy.clone() };
         let full = OwnerUsage { unfinished: 1, ..many.clone() };

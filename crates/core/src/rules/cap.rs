@@ -256,7 +256,7 @@ mod tests {
                 (JobState::Failed { .. }, Err(reason)) => {
                     let failure = record.job.failures.last().unwrap();
                     assert!(failure.message.contains(reason), "{failure:?}");
-                    let charge = charge(&before, &record.job).unwrap();
+                    let charge = charge(&before, &record.job, None).unwrap();
                     assert_eq!((charge.state, charge.another_follows), (ChargeState::Maybe, false));
                 }
                 (state, _) => panic!("{terms:?}: {state:?}"),

@@ -3,8 +3,8 @@
 
 use super::cap::reserved_amount;
 use crate::{
-    ChargeState, Checkpoint, Cost, Job, JobId, JobState, LedgerRow, NanoUsd, OwnerId, RemoteStop,
-    Reservation, RunAllowance, RunStatus, Timestamp,
+    ChargeState, Checkpoint, Cost, Job, JobId, JobState, LedgerRow, NanoUsd, OwnerId, Profile,
+    RemoteStop, Reservation, RunAllowance, RunStatus, StepCosts, Timestamp,
 };
 
 /// Returns the ledger row of a job's first run.
@@ -39,6 +39,8 @@ pub struct RunCharge {
     pub cost: Cost,
     /// The model that did the work, if it is known.
     pub model: Option<String>,
+    /// The amount that may have been spent, if it is not the reserved one.
+    pub maybe: Option<NanoUsd>,
     /// The provider's id of the run, if another job can resume it.
     pub remote: Option<String>,
     /// The provider's id of the run.
@@ -56,7 +58,7 @@ impl RunCharge {
         allowance: Option<&RunAllowance>,
         now: Timestamp,
     ) -> (LedgerRow, Option<LedgerRow>) {
-        let Self { state, cost, model, remote, run_id, another_follows } = self.clone();
+        let Self { state, cost, model, maybe, remote, run_id, another_follows } = self.clone();
         let reserved = allowance.map_or(row.reserved, reserved_amount);
         let next = another_follows.then(|| LedgerRow {
             run: row.run + 1,
@@ -73,13 +75,15 @@ impl RunCharge {
         }
         let model = model.or_else(|| row.model.clone());
         let run_id = run_id.or_else(|| row.run_id.clone());
-        (LedgerRow { state, cost, model, remote, run_id, ..row.clone() }, next)
+        let reserved = maybe.or(row.reserved);
+        (LedgerRow { state, cost, model, reserved, remote, run_id, ..row.clone() }, next)
     }
 }
 
 /// Returns the effect of a step of a job on the row of its latest run; `None` if nothing new is known of the run.
-/// `before` is the checkpoint that the step found.
-pub fn charge(before: &Checkpoint, job: &Job) -> Option<RunCharge> {
+/// `before` is the checkpoint that the step found. `steps` is the cost of the run by its journal, if that is complete; see
+/// [`is_charged_by_steps`].
+pub fn charge(before: &Checkpoint, job: &Job, steps: Option<StepCosts>) -> Option<RunCharge> {
     let run = match (before, &job.checkpoint) {
         (Checkpoint::Running(run), _) | (_, Checkpoint::Running(run)) => Some(run),
         (Checkpoint::NotBegun | Checkpoint::Beginning { .. }, _) => None,
@@ -90,9 +94,13 @@ pub fn charge(before: &Checkpoint, job: &Job) -> Option<RunCharge> {
     match &job.state {
         // The run has ended without a result. Only the provider knows whether it is paid for.
         JobState::Queued { .. } if had_a_run && job.checkpoint == Checkpoint::NotBegun => {
-            Some(RunCharge { another_follows: true, run_id, ..charge_of_failed_run(job) })
+            let charge = steps.map_or_else(|| charge_of_failed_run(job), charge_of_steps);
+            Some(RunCharge { another_follows: true, run_id, ..charge })
         }
         JobState::Queued { .. } | JobState::Running { .. } => None,
+        JobState::Failed { .. } | JobState::Cancelled { .. } if let Some(steps) = steps => {
+            Some(RunCharge { remote, run_id, ..charge_of_steps(steps) })
+        }
         JobState::Succeeded { output, .. } => {
             let (cost, model) = (output.cost, output.model.clone());
             Some(match cost.amount() {
@@ -139,6 +147,27 @@ fn charge_of_failed_run(job: &Job) -> RunCharge {
     }
 }
 
+/// Returns the charge for a run that has a journal: the sum of its steps. Only its open steps may have been spent.
+fn charge_of_steps(StepCosts { spent, open }: StepCosts) -> RunCharge {
+    match (spent, open) {
+        (NanoUsd(0), NanoUsd(0)) => release(),
+        (spent, NanoUsd(0)) => spend(Cost::Computed(spent)),
+        (spent, open) => RunCharge { maybe: Some([spent, open].into_iter().sum()), ..maybe() },
+    }
+}
+
+/// Returns whether the journal of the job decides its charge: the job has ended without a result, or its run has.
+pub fn is_charged_by_steps(before: &Checkpoint, job: &Job) -> bool {
+    let is_over = match &job.state {
+        JobState::Failed { .. } | JobState::Cancelled { .. } => true,
+        JobState::Queued { .. } => {
+            matches!(before, Checkpoint::Running(_)) && job.checkpoint == Checkpoint::NotBegun
+        }
+        JobState::Running { .. } | JobState::Succeeded { .. } => false,
+    };
+    is_over && job.new.profile.provider() == Profile::RESEARCHER
+}
+
 fn spend(cost: Cost) -> RunCharge {
     RunCharge { state: ChargeState::Spent, cost, ..maybe() }
 }
@@ -152,6 +181,7 @@ fn maybe() -> RunCharge {
         state: ChargeState::Maybe,
         cost: Cost::Unknown,
         model: None,
+        maybe: None,
         remote: None,
         run_id: None,
         another_follows: false,
@@ -160,7 +190,7 @@ fn maybe() -> RunCharge {
 
 /// Returns the amount that may have been spent on a job whose cost is not known.
 pub fn maybe_spent(job: &Job) -> NanoUsd {
-    let is_maybe = charge(&job.checkpoint, job)
+    let is_maybe = charge(&job.checkpoint, job, None)
         .is_some_and(|charge| matches!(charge.state, ChargeState::Maybe));
     match &job.allowance {
         Some(allowance) if is_maybe => reserved_amount(allowance).unwrap_or_default(),
@@ -200,7 +230,7 @@ mod tests {
     fn ended(checkpoint: Checkpoint, settlement: &Settlement) -> Option<ChargeState> {
         let (mut record, lease) = running(checkpoint.clone());
         settle(&mut record, &lease, settlement, NOW).unwrap();
-        charge(&checkpoint, &record.job).map(|charge| charge.state)
+        charge(&checkpoint, &record.job, None).map(|charge| charge.state)
     }
 
     /// G6: the effect of each settlement on the row.
@@ -248,7 +278,7 @@ mod tests {
         use ChargeState::{Maybe, Released};
         let beginning = Checkpoint::Beginning { key: "k".to_owned() };
         let state = |record: &crate::Record| {
-            charge(&record.job.checkpoint, &record.job).map(|charge| charge.state)
+            charge(&record.job.checkpoint, &record.job, None).map(|charge| charge.state)
         };
         let table = [
             (Checkpoint::NotBegun, None, Released),
@@ -274,14 +304,14 @@ mod tests {
         let beginning = Checkpoint::Beginning { key: "k".to_owned() };
         let (mut record, _) = running(beginning.clone());
         rescue(&mut record, NOW);
-        assert_eq!(charge(&beginning, &record.job), None);
+        assert_eq!(charge(&beginning, &record.job, None), None);
         let never = RecoverySemantics {
             resend: ResendPolicy::Never,
             resume: ResumePolicy::Always,
             can_stop: true,
         };
         restore(&mut record, Some(never), NOW);
-        let charge = charge(&beginning, &record.job).unwrap();
+        let charge = charge(&beginning, &record.job, None).unwrap();
         assert_eq!(charge.state, ChargeState::Maybe);
     }
 
@@ -299,7 +329,7 @@ mod tests {
         let first = reserve(&reservation, &allowance, record.job.id, &owner, NOW);
         let later = NOW.after(Duration::from_secs(86_400));
         let (first, second) =
-            charge(&before, &record.job).unwrap().apply(&first, Some(&allowance), later);
+            charge(&before, &record.job, None).unwrap().apply(&first, Some(&allowance), later);
         let second = second.unwrap();
         assert_eq!((first.state, first.counts(), first.run), (ChargeState::Maybe, usd(50), 1));
         assert_eq!(
@@ -316,7 +346,7 @@ mod tests {
         record.job.state = JobState::Failed { at: NOW };
         record.job.failures = vec![Failure { run_goes_on: true, ..failure() }];
         let under_way = Checkpoint::Running(remote());
-        let left = charge(&under_way, &record.job).unwrap();
+        let left = charge(&under_way, &record.job, None).unwrap();
         assert_eq!((left.state, left.remote.as_deref()), (ChargeState::Maybe, Some("resp_1")));
         let cost = Cost::Reported(usd(41));
         let output = Output { cost, model: Some("m".to_owned()), ..(*output()).clone() };
@@ -324,7 +354,7 @@ mod tests {
         let reservation = asked(50);
         let allowance = uncapped(&reservation.terms);
         let row = reserve(&reservation, &allowance, record.job.id, &OwnerId::new("ann"), NOW);
-        let (spent, next) = charge(&under_way, &record.job).unwrap().apply(&row, None, NOW);
+        let (spent, next) = charge(&under_way, &record.job, None).unwrap().apply(&row, None, NOW);
         assert_eq!((spent.counts(), spent.model.as_deref(), next), (usd(41), Some("m"), None));
         assert_eq!(left.apply(&row, None, NOW).0.remote.as_deref(), Some("resp_1"));
     }
@@ -335,7 +365,7 @@ mod tests {
         let (mut record, _) = running(Checkpoint::Running(remote()));
         let output = Output { model: Some("m".to_owned()), ..(*output()).clone() };
         record.job.state = JobState::Succeeded { at: NOW, output: Arc::new(output) };
-        let told = charge(&Checkpoint::Running(remote()), &record.job).unwrap();
+        let told = charge(&Checkpoint::Running(remote()), &record.job, None).unwrap();
         assert_eq!((told.state, told.model.as_deref()), (ChargeState::Maybe, Some("m")));
     }
 

@@ -6,8 +6,8 @@ use std::borrow::Cow;
 use super::room::has_room;
 use super::write::check_lease;
 use crate::{
-    JournalStep, Lease, NanoUsd, NewStep, Page, Record, Resend, StepEnd, StepResult, StepStart,
-    StepState, StoreError, Timestamp,
+    Fence, JournalStep, Lease, NanoUsd, NewStep, Page, Record, Resend, StepEnd, StepResult,
+    StepStart, StepState, StoreError, Timestamp,
 };
 
 /// The maximum size of a step's output in bytes.
@@ -20,7 +20,7 @@ pub const MAX_STEPS: u64 = 4_000;
 pub const MAX_RUN_BYTES: u64 = 64 * 1024 * 1024;
 
 /// The number of bytes that a step or a page counts for in addition to its text.
-const ROW_BYTES: u64 = 128;
+pub const JOURNAL_ROW_BYTES: u64 = 128;
 
 /// The facts that decide whether a run may record more. A store reads them in the transaction of the write.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -50,7 +50,7 @@ pub fn begin_step(
 ) -> Result<(StepStart, Option<JournalStep>), StoreError> {
     check_lease(record, lease)?;
     let Some(StoredStep { step, output }) = found else {
-        let bytes = (new.key.len() + new.kind.len()) as u64 + ROW_BYTES;
+        let bytes = (new.key.len() + new.kind.len()) as u64 + JOURNAL_ROW_BYTES;
         if usage.steps >= MAX_STEPS {
             return Err(StoreError::TooManyBytes);
         }
@@ -63,8 +63,11 @@ pub fn begin_step(
     Ok(match (step.state, new.resend) {
         (StepState::Done, _) => (StepStart::Done(output.unwrap_or_default()), None),
         (StepState::Failed, _) => (StepStart::Failed(output.unwrap_or_default()), None),
-        (StepState::Sending, Resend::Refuse) => (StepStart::Open { fence: step.fence }, None),
-        (StepState::Sending, Resend::Allow) => {
+        (StepState::Sending, Resend::Refuse) if step.fence != Fence::NONE => {
+            (StepStart::Open { fence: step.fence }, None)
+        }
+        // Without a fence: the owner has consented to send it again (`release_run`).
+        (StepState::Sending, Resend::Refuse | Resend::Allow) => {
             let resent = step.resent.saturating_add(1);
             (StepStart::New, Some(JournalStep { resent, ..first_send(new, lease, now) }))
         }
@@ -146,9 +149,15 @@ pub fn save_page(
     Ok(Some(page))
 }
 
+/// Returns the number of bytes that a step counts for.
+pub fn step_bytes(StoredStep { step, output }: &StoredStep) -> u64 {
+    let output = output.as_ref().map_or(0, String::len);
+    (step.key.len() + step.kind.len() + output) as u64 + JOURNAL_ROW_BYTES
+}
+
 /// Returns the number of bytes that a page counts for in each run that has read it.
-fn page_bytes(page: &Page) -> u64 {
-    (page.text.len() + page.url.len() + page.final_url.len()) as u64 + ROW_BYTES
+pub fn page_bytes(page: &Page) -> u64 {
+    (page.text.len() + page.url.len() + page.final_url.len()) as u64 + JOURNAL_ROW_BYTES
 }
 
 /// Adds bytes to the job, if its owner and its run have room for them.
@@ -186,7 +195,7 @@ fn storable(text: &str, max: usize) -> Cow<'_, str> {
 mod tests {
     use super::*;
     use crate::rules::tests::{NOW, running};
-    use crate::{Checkpoint, Fence, WorkerId};
+    use crate::{Checkpoint, WorkerId};
 
     fn new(resend: Resend) -> NewStep {
         NewStep {

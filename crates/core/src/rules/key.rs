@@ -83,7 +83,9 @@ pub fn replay(key: &KeyRecord, job: &Job) -> Option<Replay> {
 /// settings.
 pub(super) fn run_to_resume(key: &KeyRecord, job: &Job, new: &NewJob) -> Option<RemoteRun> {
     match key.life {
-        KeyLife::Replays { .. } if job.new.profile == new.profile => job.run_left().cloned(),
+        KeyLife::Replays { .. } if job.new.profile == new.profile => {
+            job.run_left().or_else(|| job.journaled_run()).cloned()
+        }
         KeyLife::Replays { .. } | KeyLife::UntilAnswered { .. } | KeyLife::For(_) => None,
     }
 }

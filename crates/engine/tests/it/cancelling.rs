@@ -255,7 +255,12 @@ async fn a3_a_run_that_completed_before_its_cancel_can_be_fetched() {
     assert_eq!(remote_stop(&job), RemoteStop::Completed);
     let reported = job.stop_text().unwrap();
     assert!(reported.contains("$0.4100") && reported.contains("fetches its report"), "{reported}");
-    let retried = process.engine.start_after(&job, job.new.clone(), None).await.unwrap().job;
+    let retried = process
+        .engine
+        .start_after(&job, job.new.clone(), None, outlast_core::Resend::Refuse)
+        .await
+        .unwrap()
+        .job;
     deliver(&bench, 1);
     assert_eq!(text(&process.end(&retried.id).await.job), "because");
     assert_eq!(bench.provider.keys().len(), 1, "nothing was sent");

@@ -60,6 +60,7 @@ async fn insert(store: Arc<dyn Store>, process: Arc<Mirror>) -> Job {
         max_unfinished: 10,
         max_bytes: u64::MAX,
         resumed_run: None,
+        takeover: None,
         reservation: None,
         initial_worker: None,
     };

@@ -53,6 +53,7 @@ async fn c2_a_repeated_call_finds_its_files_too() {
         max_unfinished: 10,
         max_bytes: u64::MAX,
         resumed_run: None,
+        takeover: None,
         reservation: None,
         initial_worker: None,
     };

@@ -43,6 +43,7 @@ async fn ask(world: &World, profile: Profile) -> Job {
             max_unfinished: 10,
             max_bytes: u64::MAX,
             resumed_run: None,
+            takeover: None,
             reservation: None,
             initial_worker: None,
         })

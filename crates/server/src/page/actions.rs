@@ -7,7 +7,8 @@ use axum::extract::Path;
 use http::StatusCode;
 use maud::{Markup, html};
 use outlast_core::{
-    ConversationId, Cost, Job, JobId, NanoUsd, NewJob, Prune, StateKind, StoreError, visible,
+    ConversationId, Cost, Job, JobId, NanoUsd, NewJob, Prune, Resend, StateKind, StoreError,
+    visible,
 };
 
 use super::asking::refusal;
@@ -135,10 +136,8 @@ pub(super) async fn start_retry(
 ) -> Result<JobId, StoreError> {
     let engine = asked.engine();
     let key = Some(retry_key(&job.id));
-    let started = match job.run_left().filter(|_| !has_word) {
-        Some(_) => engine.start_after(job, new, key).await?,
-        None => engine.start(new, key).await?,
-    };
+    let consent = if has_word { Resend::Allow } else { Resend::Refuse };
+    let started = engine.start_after(job, new, key, consent).await?;
     let id = started.job.id;
     if let (false, Some(research)) = (started.existed, &asked.options().research) {
         (research.carry)(started.job).await;

@@ -1,12 +1,22 @@
 //! The journals of runs in memory, and the jobs about other jobs.
 
-use outlast_core::rules::{JournalUsage, StoredStep};
+use outlast_core::rules::{JournalUsage, RunLeft, StoredStep};
 use outlast_core::{
-    Job, JobId, JournalStep, Lease, NewStep, OwnerId, Page, Record, Scope, StateKind, StepEnd,
-    StepStart, StoreError, Timestamp, rules,
+    Job, JobId, JournalStep, Lease, NewJob, NewStep, OwnerId, Page, Record, Scope, StateKind,
+    StepEnd, StepStart, StoreError, Takeover, Timestamp, rules,
 };
 
 use super::tables::{Tables, visible};
+
+/// The run of an ended job that a new job takes over.
+pub(super) struct TakenRun {
+    /// The number of the ended job.
+    seq: u64,
+    /// That job without the run.
+    record: Record,
+    pub(super) left: RunLeft,
+    takeover: Takeover,
+}
 
 impl Tables {
     pub(super) fn begin_step(
@@ -74,6 +84,49 @@ impl Tables {
             self.steps.range(of_run).map(|(_, stored)| stored.step.clone()).collect();
         steps.sort_by_key(|step| step.started_at);
         steps
+    }
+
+    /// Returns the steps of a job, in the order of their keys.
+    pub(super) fn steps_of(&self, job: JobId) -> Vec<JournalStep> {
+        let Some((seq, _)) = self.find(&job) else { return Vec::new() };
+        let of_run = (seq, String::new())..(seq + 1, String::new());
+        self.steps.range(of_run).map(|(_, stored)| stored.step.clone()).collect()
+    }
+
+    /// Returns the run that a new job may take over. Changes nothing.
+    pub(super) fn run_left(&self, takeover: &Takeover, new: &NewJob) -> Option<TakenRun> {
+        let (seq, mut record) = self.find(&takeover.job)?;
+        let of_run = (seq, String::new())..(seq + 1, String::new());
+        let steps: u64 =
+            self.steps.range(of_run).map(|(_, stored)| rules::step_bytes(stored)).sum();
+        let is_read = |(name, _): &(&(OwnerId, [u8; 32]), &Page)| {
+            self.readers.get(*name).is_some_and(|readers| readers.contains(&seq))
+        };
+        let pages: u64 =
+            self.pages.iter().filter(is_read).map(|(_, page)| rules::page_bytes(page)).sum();
+        let bytes = steps + pages;
+        let run = rules::release_run(&mut record, new, bytes)?;
+        let rows = self.ledger.iter().filter(|row| row.job == takeover.job);
+        let row = rows.max_by_key(|row| row.run).cloned();
+        Some(TakenRun { seq, record, left: RunLeft { run, bytes, row }, takeover: *takeover })
+    }
+
+    /// Moves the steps and pages of a run to a new job, and saves the job that had it.
+    pub(super) fn move_journal(&mut self, taken: TakenRun, to: u64) {
+        let from = taken.seq;
+        let of_run = (from, String::new())..(from + 1, String::new());
+        let keys: Vec<_> = self.steps.range(of_run).map(|(key, _)| key.clone()).collect();
+        for key in keys {
+            let Some(mut stored) = self.steps.remove(&key) else { continue };
+            rules::take_over_step(&mut stored.step, taken.takeover.open_steps);
+            self.steps.insert((to, key.1), stored);
+        }
+        for readers in self.readers.values_mut() {
+            if readers.remove(&from) {
+                readers.insert(to);
+            }
+        }
+        self.save(from, taken.record);
     }
 
     pub(super) fn newest_about(

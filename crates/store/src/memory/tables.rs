@@ -8,11 +8,12 @@ use outlast_core::rules::{
 use outlast_core::{
     ChargeState, Checkpoint, ClaimedNotice, ConversationId, ConversationSummary, CountedSpend, Day,
     InitialWorker, Job, JobId, JobQuery, Key, LedgerRow, NanoUsd, NewJob, OwnerId, Page, Profile,
-    Prune, Record, RemoteRun, RequestNote, Rev, Scope, SpendBy, SpendSum, StateKind, StoreError,
-    Summary, SummaryCharge, Timestamp, WorkerId, rules, search,
+    Prune, Record, RemoteRun, RequestNote, Rev, Scope, SpendBy, SpendSum, StateKind, StepCosts,
+    StoreError, Summary, SummaryCharge, Timestamp, WorkerId, rules, search,
 };
 use tokio::sync::watch;
 
+use super::journal::TakenRun;
 use crate::count;
 
 /// Jobs, keys, owners and workers.
@@ -124,6 +125,7 @@ impl Tables {
             unfinished: own().map(|record| &record.job).filter(unfinished).count() as u64,
             bytes: own().map(|record| record.bytes).sum(),
             spent_today: self.sum_of_day(&new.owner, today),
+            run_left: None,
         }
     }
 
@@ -131,6 +133,7 @@ impl Tables {
     pub(super) fn add(
         &mut self,
         Admitted { mut record, charge, key, identity }: Admitted,
+        taken: Option<TakenRun>,
         initial_worker: Option<&InitialWorker>,
         now: Timestamp,
     ) -> Job {
@@ -140,7 +143,18 @@ impl Tables {
             FirstCharge::None => {}
             FirstCharge::Reserve(row) => self.ledger.push(row),
             FirstCharge::Move(run) => self.move_row(&run, job),
+            FirstCharge::Replace(row) => {
+                if let Some(before) = taken.as_ref().and_then(|taken| taken.left.row.as_ref()) {
+                    let key = (before.job, before.run);
+                    self.ledger.retain(|row| (row.job, row.run) != key);
+                }
+                self.ledger.push(row);
+            }
         }
+        if let Some(taken) = taken {
+            self.move_journal(taken, seq);
+        }
+        let job = &record.job;
         self.seqs.insert(job.id, seq);
         let owner = &job.new.owner;
         let arrived = self.owners.len() as u64;
@@ -212,7 +226,9 @@ impl Tables {
 
     /// Updates the charge for the job's latest run after a step of the job.
     fn charge(&mut self, before: &Checkpoint, job: &Job) {
-        let Some(charge) = rules::charge(before, job) else { return };
+        let steps =
+            rules::is_charged_by_steps(before, job).then(|| StepCosts::sum(&self.steps_of(job.id)));
+        let Some(charge) = rules::charge(before, job, steps) else { return };
         let of_job = |row: &&mut LedgerRow| row.job == job.id;
         let Some(row) = self.ledger.iter_mut().filter(of_job).max_by_key(|row| row.run) else {
             return;

@@ -15,7 +15,7 @@ use super::rows::{self, Stored, get, params};
 use super::step::Durability;
 use super::text::escape;
 use super::tx::Tx;
-use super::{Shared, identities, ledger, room, writes};
+use super::{Shared, identities, journal, ledger, room, writes};
 use crate::columns::{self, Columns as _};
 use crate::{tables, unavailable};
 
@@ -166,6 +166,10 @@ async fn decide(
         true => ledger::sum_of_day(tx, owner, now.day()).await?,
         false => NanoUsd(0),
     };
+    let taken = match insert.takeover {
+        Some(takeover) => journal::run_left(tx, takeover, new).await?,
+        None => None,
+    };
     let usage = OwnerUsage {
         lacks_subject: get(standing, "lacks_subject")?,
         busy: busy.map(|busy| columns::job_id(&busy)).transpose()?,
@@ -173,6 +177,7 @@ async fn decide(
         unfinished: standing.count("unfinished")?,
         bytes: bytes.first().map_or(Ok(0), |row| row.count("bytes"))?,
         spent_today,
+        run_left: taken.as_ref().map(|taken| taken.left.clone()),
     };
     // No worker runs it from the start, because a worker would not know about its job if the answer to the commit is lost.
     // So the job waits until it is claimed by id.
@@ -183,12 +188,21 @@ async fn decide(
         FirstCharge::None => {}
         FirstCharge::Reserve(row) => tx.write(&ledger::ADD, ledger::row(&row)?).await?,
         FirstCharge::Move(run) => ledger::move_row(tx, &run, &record.job).await?,
+        FirstCharge::Replace(row) => {
+            if let Some(before) = taken.as_ref().and_then(|taken| taken.left.row.as_ref()) {
+                ledger::remove(tx, before).await?;
+            }
+            tx.write(&ledger::ADD, ledger::row(&row)?).await?;
+        }
     }
     tx.write(
         sql!(postgres::insert::add_bytes),
         vec![Box::new(owner.to_owned()), Box::new(columns::to_signed(record.bytes))],
     )
     .await?;
+    if let Some(taken) = taken {
+        journal::move_to(tx, taken, seq).await?;
+    }
     let owner = &record.job.new.owner;
     if let Some(identity) = identity {
         tx.write(&identities::ADD, params(tables::identity(owner, &identity, seq)?)).await?;

@@ -3,19 +3,20 @@
 
 use std::sync::LazyLock;
 
-use outlast_core::rules::{JournalUsage, StoredStep};
+use outlast_core::rules::{JournalUsage, RunLeft, StoredStep};
 use outlast_core::{
-    Job, JobId, JournalStep, Lease, NewStep, OwnerId, Page, Scope, StateKind, StepEnd, StepStart,
-    StoreError, rules,
+    Checkpoint, Job, JobId, JournalStep, Lease, NewJob, NewStep, OwnerId, Page, Resend, Scope,
+    StateKind, StepCosts, StepEnd, StepStart, StoreError, Takeover, rules,
 };
 
 use super::fault::Fault;
 use super::rows::{self, Stored, params};
 use super::text::{escape, escape_owner};
 use super::tx::{Param, Tx};
-use super::{Shared, room, writes};
+use super::{Shared, ledger, room, writes};
 use crate::columns::{Columns as _, to_signed};
 use crate::journal_columns::JournalColumns as _;
+use crate::ledger_columns::LedgerColumns as _;
 use crate::tables::{self, PAGES, STEPS, assignments, insert, names};
 
 const STEP: &str = sql!(postgres::journal::step);
@@ -118,6 +119,73 @@ pub(super) async fn save_page(
         held.save_bytes(tx).await?;
     }
     Ok(())
+}
+
+/// Returns the cost of a job's run, if its steps decide the charge for it.
+pub(super) async fn costs(
+    tx: &mut Tx,
+    before: &Checkpoint,
+    job: &Job,
+) -> Result<Option<StepCosts>, Fault> {
+    if !rules::is_charged_by_steps(before, job) {
+        return Ok(None);
+    }
+    let everyone: Option<String> = None;
+    let [found] =
+        tx.load([(sql!(postgres::journal::steps), &[&job.id.to_string(), &everyone])]).await?;
+    let steps = found.iter().map(|row| row.step()).collect::<Result<Vec<_>, Fault>>()?;
+    Ok(Some(StepCosts::sum(&steps)))
+}
+
+/// The run of an ended job that a new job takes over.
+pub(super) struct TakenRun {
+    /// The ended job, without the run.
+    ended: Stored,
+    /// The number of bytes that the ended job took.
+    bytes: u64,
+    pub(super) left: RunLeft,
+    takeover: Takeover,
+}
+
+/// Locks an ended job and returns its run, if a new job may take it over.
+pub(super) async fn run_left(
+    tx: &mut Tx,
+    takeover: Takeover,
+    new: &NewJob,
+) -> Result<Option<TakenRun>, Fault> {
+    let ids = vec![takeover.job.to_string()];
+    let row = to_signed(rules::JOURNAL_ROW_BYTES);
+    let select = format!("{} where jobs.id = any($1::text[])", rows::WHOLE);
+    let [_, found, bytes, charges] = tx
+        .load([
+            (writes::LOCK, &[&ids]),
+            (&select, &[&ids]),
+            (sql!(postgres::journal::bytes), &[&ids[0], &row]),
+            (ledger::OF_JOBS, &[&ids]),
+        ])
+        .await?;
+    let Some(mut ended) = found.first().map(rows::read_stored).transpose()? else {
+        return Ok(None);
+    };
+    let before = ended.record.bytes;
+    let bytes = bytes.first().map_or(Ok(0), |row| row.count("bytes"))?;
+    let Some(run) = rules::release_run(&mut ended.record, new, bytes) else { return Ok(None) };
+    let row = charges.last().map(|row| row.ledger_row()).transpose()?;
+    Ok(Some(TakenRun { ended, bytes: before, left: RunLeft { run, bytes, row }, takeover }))
+}
+
+/// Moves the steps and pages of a run to a new job, and saves the job that had it.
+pub(super) async fn move_to(tx: &mut Tx, taken: TakenRun, to: i64) -> Result<(), Fault> {
+    let TakenRun { ended: Stored { seq: from, record, key }, bytes, takeover, .. } = taken;
+    let is_allowed = takeover.open_steps == Resend::Allow;
+    // An output needs its step, so the steps are copied first.
+    let copy: Vec<Param> = vec![Box::new(from), Box::new(to), Box::new(is_allowed)];
+    tx.write(sql!(postgres::journal::copy_steps), copy).await?;
+    tx.write(sql!(postgres::journal::move_outputs), vec![Box::new(from), Box::new(to)]).await?;
+    tx.write(sql!(postgres::journal::remove_steps), vec![Box::new(from)]).await?;
+    tx.write(sql!(postgres::journal::move_pages), vec![Box::new(from), Box::new(to)]).await?;
+    room::move_bytes(tx, &record.job.new.owner, bytes, record.bytes).await?;
+    rows::save(tx, from, &record, key.as_ref()).await
 }
 
 /// Returns the rows of a copied step or of one that ends.

@@ -27,6 +27,28 @@ select steps.* from steps join jobs on jobs.seq = steps.job
 -- name: page
 select * from pages where owner = $1 and digest = $2
 
+-- name: bytes
+select ((select coalesce(sum(octet_length(key) + octet_length(kind) + $2::bigint), 0) from steps where job = jobs.seq)
+  + (select coalesce(sum(octet_length(output)), 0) from step_outputs where job = jobs.seq)
+  + (select coalesce(sum(octet_length(text) + octet_length(url) + octet_length(final_url) + $2::bigint), 0)
+     from step_pages join pages using (owner, digest) where job = jobs.seq))::bigint as bytes
+  from jobs where id = $1
+
+-- name: copy_steps
+insert into steps (job, key, kind, input_digest, state, fence, bound_nano, spent_nano, tokens_in, tokens_out, resent,
+    started_at, ended_at)
+  select $2, key, kind, input_digest, state, case when $3 and state = 'sending' then 0 else fence end, bound_nano,
+    spent_nano, tokens_in, tokens_out, resent, started_at, ended_at from steps where job = $1
+
+-- name: move_outputs
+update step_outputs set job = $2 where job = $1
+
+-- name: remove_steps
+delete from steps where job = $1
+
+-- name: move_pages
+update step_pages set job = $2 where job = $1
+
 -- name: steps_of_jobs
 select steps.*, step_outputs.output from steps
     left join step_outputs on step_outputs.job = steps.job and step_outputs.key = steps.key

@@ -4,7 +4,7 @@ use std::sync::{Arc, LazyLock};
 
 use outlast_core::{
     Checkpoint, CountedSpend, Day, Job, LedgerRow, NanoUsd, Record, RemoteRun, Scope, SpendBy,
-    StoreError, Timestamp, rules,
+    StepCosts, StoreError, Timestamp, rules,
 };
 
 use super::Shared;
@@ -75,14 +75,22 @@ pub(super) async fn move_row(tx: &mut Tx, run: &RemoteRun, job: &Job) -> Result<
     tx.write(MOVE, params).await
 }
 
-/// Returns the ledger writes for a step of the job: the outcome of its latest run, and the run that follows it.
+/// Removes a row.
+pub(super) async fn remove(tx: &mut Tx, row: &LedgerRow) -> Result<(), Fault> {
+    let params: Vec<Param> = vec![Box::new(row.job.to_string()), Box::new(i64::from(row.run))];
+    tx.write(sql!(postgres::ledger::remove), params).await
+}
+
+/// Returns the ledger writes for a step of the job: the outcome of its latest run, and the run that follows it. `steps` is
+/// the cost of the run by its journal, if the journal is complete.
 pub(super) fn charge_params(
     before: &Checkpoint,
     job: &Job,
+    steps: Option<StepCosts>,
     latest: &mut Option<LedgerRow>,
     now: Timestamp,
 ) -> Result<Vec<(&'static str, Vec<Param>)>, StoreError> {
-    let Some((charge, before)) = rules::charge(before, job).zip(latest.as_ref()) else {
+    let Some((charge, before)) = rules::charge(before, job, steps).zip(latest.as_ref()) else {
         return Ok(Vec::new());
     };
     let (ended, next) = charge.apply(before, job.allowance.as_ref(), now);

@@ -13,6 +13,9 @@ update ledger set job = $1, run = 1, state = case state when 'spent' then 'spent
     select job, run from ledger where remote = $2 and owner = $3 and state in ('maybe', 'spent')
     order by state = 'maybe' desc, at desc limit 1)
 
+-- name: remove
+delete from ledger where job = $1 and run = $2
+
 -- name: many_changes
 select 1 from ledger_changes offset $1 limit 1
 

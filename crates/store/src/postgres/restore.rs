@@ -97,7 +97,15 @@ async fn save(
         let job = &record.job;
         let runs = tx.query(ledger::OF_JOBS, &[&[job.id.to_string()].as_slice()]).await?;
         let mut latest = runs.last().map(|row| row.ledger_row()).transpose()?;
-        writes.extend(ledger::charge_params(&job.checkpoint, job, &mut latest, job.updated_at)?);
+        // The journal lacks the steps that were taken after the backup.
+        let steps = None;
+        writes.extend(ledger::charge_params(
+            &job.checkpoint,
+            job,
+            steps,
+            &mut latest,
+            job.updated_at,
+        )?);
         let max_failures = i64::from(job.new.max_failures);
         writes.push((
             sql!(postgres::restore::set_max_failures),

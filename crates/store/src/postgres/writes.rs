@@ -11,7 +11,7 @@ use super::fault::Fault;
 use super::rows::{self, Stored};
 use super::step::Durability;
 use super::tx::Tx;
-use super::{Shared, ledger, notices, room};
+use super::{Shared, journal, ledger, notices, room};
 use crate::ledger_columns::LedgerColumns as _;
 
 /// The effect of a rule on a record.
@@ -160,7 +160,9 @@ async fn apply(tx: &mut Tx, writes: &[Write], notices: EndNotices) -> Result<Wri
             Ok(Effect::Changed) => {
                 let before = &stored.record.job.checkpoint;
                 ledger::bind_another_run(tx, before, &mut record).await?;
-                for (sql, params) in ledger::charge_params(before, &record.job, charge, tx.now())? {
+                let (job, now) = (&record.job, tx.now());
+                let steps = journal::costs(tx, before, job).await?;
+                for (sql, params) in ledger::charge_params(before, job, steps, charge, now)? {
                     tx.write(sql, params).await?;
                 }
                 if record.job.allowance != stored.record.job.allowance {

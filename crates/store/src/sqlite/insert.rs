@@ -7,7 +7,7 @@ use uuid::Uuid;
 
 use super::fault::Fault;
 use super::tx::Tx;
-use super::{identities, keys, ledger, owners, rows, search, sql};
+use super::{identities, journal, keys, ledger, owners, rows, search, sql};
 use crate::columns;
 
 /// Counts the owner's jobs that have not ended. The statement names the index because SQLite would choose one with all of the
@@ -28,7 +28,12 @@ pub(super) fn insert(
         let job = promise(tx, seq, job, &insert.job)?;
         return Ok(Inserted::Existing { job, key });
     }
-    let usage = usage(tx.connection, &insert, now)?;
+    let taken = match insert.takeover {
+        Some(takeover) => journal::run_left(tx.connection, takeover, &insert.job)?,
+        None => None,
+    };
+    let run_left = taken.as_ref().map(|taken| taken.left.clone());
+    let usage = OwnerUsage { run_left, ..usage(tx.connection, &insert, now)? };
     let initial_worker = insert.initial_worker.take();
     let admitted = rules::admit(insert, &usage, JobId::new(Uuid::new_v4()), notice, now)?;
     let Admitted { mut record, charge, key, identity } = admitted;
@@ -40,6 +45,12 @@ pub(super) fn insert(
         FirstCharge::None => {}
         FirstCharge::Reserve(row) => ledger::put(tx.connection, &row)?,
         FirstCharge::Move(run) => ledger::move_row(tx.connection, &run, job)?,
+        FirstCharge::Replace(row) => {
+            if let Some(before) = taken.as_ref().and_then(|taken| taken.left.row.as_ref()) {
+                ledger::remove(tx.connection, before)?;
+            }
+            ledger::put(tx.connection, &row)?;
+        }
     }
     if let Some(identity) = identity {
         identities::put(tx.connection, owner, &identity, seq)?;
@@ -49,6 +60,9 @@ pub(super) fn insert(
         && let Some(before) = rows::whole(tx.connection, "seq = ?1", before)?
     {
         rows::save_removable_at(tx.connection, &before, None)?;
+    }
+    if let Some(taken) = taken {
+        journal::move_to(tx, taken, seq)?;
     }
     if let Some(initial_worker) = initial_worker {
         rules::claim_on_insert(&mut record, &initial_worker, now);

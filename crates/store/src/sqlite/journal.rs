@@ -3,16 +3,17 @@
 
 use std::sync::LazyLock;
 
-use outlast_core::rules::{JournalUsage, StoredStep};
+use outlast_core::rules::{JournalUsage, RunLeft, StoredStep};
 use outlast_core::{
-    JobId, JournalStep, Lease, NewStep, OwnerId, Page, Scope, StepEnd, StepStart, StoreError, rules,
+    Checkpoint, Job, JobId, JournalStep, Lease, NewJob, NewStep, OwnerId, Page, Resend, Scope,
+    StepCosts, StepEnd, StepStart, StoreError, Takeover, rules,
 };
 use rusqlite::{Connection, params_from_iter};
 
 use super::fault::Fault;
 use super::rows::{self, Stored};
 use super::tx::Tx;
-use super::{owners, sql};
+use super::{ledger, owners, sql};
 use crate::columns::to_signed;
 use crate::journal_columns::JournalColumns as _;
 use crate::tables::{self, PAGES, STEPS, insert, names};
@@ -111,6 +112,56 @@ pub(super) fn add(
         save_output(connection, seq, stored)?;
     }
     pages.iter().try_for_each(|page| add_page(connection, seq, owner, page))
+}
+
+/// Returns the cost of a job's run, if its steps decide the charge for it.
+pub(super) fn costs(
+    connection: &Connection,
+    before: &Checkpoint,
+    job: &Job,
+) -> Result<Option<StepCosts>, Fault> {
+    if !rules::is_charged_by_steps(before, job) {
+        return Ok(None);
+    }
+    Ok(Some(StepCosts::sum(&steps(connection, &Scope::Operator, &job.id)?)))
+}
+
+/// The run of an ended job that a new job takes over.
+pub(super) struct TakenRun {
+    /// The ended job, without the run.
+    ended: Stored,
+    pub(super) left: RunLeft,
+    takeover: Takeover,
+}
+
+/// Returns the run that a new job may take over. Writes nothing.
+pub(super) fn run_left(
+    connection: &Connection,
+    takeover: Takeover,
+    new: &NewJob,
+) -> Result<Option<TakenRun>, Fault> {
+    let id = takeover.job.to_string();
+    let found = rows::whole(connection, "id = ?1 AND state IN ('failed', 'cancelled')", &id)?;
+    let Some(mut ended) = found else { return Ok(None) };
+    let select = sql!(sqlite::journal::bytes);
+    let row = to_signed(rules::JOURNAL_ROW_BYTES);
+    let bytes = sql::value::<i64>(connection, select, (ended.seq, row))?.unsigned_abs();
+    let Some(run) = rules::release_run(&mut ended.record, new, bytes) else { return Ok(None) };
+    let row = ledger::of_job(connection, &Scope::Operator, &takeover.job)?.pop();
+    Ok(Some(TakenRun { ended, left: RunLeft { run, bytes, row }, takeover }))
+}
+
+/// Moves the steps and pages of a run to a new job, and saves the job that had it.
+pub(super) fn move_to(tx: &mut Tx<'_>, taken: TakenRun, to: i64) -> Result<(), Fault> {
+    let TakenRun { mut ended, takeover, .. } = taken;
+    let (connection, from) = (tx.connection, ended.seq);
+    let is_allowed = takeover.open_steps == Resend::Allow;
+    // An output needs its step, so the steps are copied first.
+    sql::execute(connection, sql!(sqlite::journal::copy_steps), (from, to, is_allowed))?;
+    sql::execute(connection, sql!(sqlite::journal::move_outputs), (from, to))?;
+    sql::execute(connection, sql!(sqlite::journal::remove_steps), [from])?;
+    sql::execute(connection, sql!(sqlite::journal::move_pages), (from, to))?;
+    rows::save(tx, from, &mut ended.record)
 }
 
 /// Loads the job of a lease. Only a running job has a holder; in any other state the lease is lost.

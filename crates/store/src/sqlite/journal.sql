@@ -24,6 +24,27 @@ SELECT steps.* FROM steps WHERE job = (SELECT seq FROM jobs WHERE id = ?1 AND (?
 -- name: page
 SELECT * FROM pages WHERE owner = ?1 AND digest = ?2
 
+-- name: bytes
+SELECT (SELECT coalesce(sum(octet_length(key) + octet_length(kind) + ?2), 0) FROM steps WHERE job = ?1)
+  + (SELECT coalesce(sum(octet_length(output)), 0) FROM step_outputs WHERE job = ?1)
+  + (SELECT coalesce(sum(octet_length(text) + octet_length(url) + octet_length(final_url) + ?2), 0)
+     FROM step_pages JOIN pages USING (owner, digest) WHERE job = ?1)
+
+-- name: copy_steps
+INSERT INTO steps (job, key, kind, input_digest, state, fence, bound_nano, spent_nano, tokens_in, tokens_out, resent,
+    started_at, ended_at)
+  SELECT ?2, key, kind, input_digest, state, CASE WHEN ?3 AND state = 'sending' THEN 0 ELSE fence END, bound_nano,
+    spent_nano, tokens_in, tokens_out, resent, started_at, ended_at FROM steps WHERE job = ?1
+
+-- name: move_outputs
+UPDATE step_outputs SET job = ?2 WHERE job = ?1
+
+-- name: remove_steps
+DELETE FROM steps WHERE job = ?1
+
+-- name: move_pages
+UPDATE step_pages SET job = ?2 WHERE job = ?1
+
 -- name: steps_of_job
 SELECT steps.*, step_outputs.output FROM steps LEFT JOIN step_outputs USING (job, key)
   WHERE steps.job = ?1 ORDER BY steps.key

@@ -4,13 +4,13 @@ use std::sync::LazyLock;
 
 use outlast_core::{
     Checkpoint, CountedSpend, Day, Job, JobId, LedgerRow, NanoUsd, OwnerId, Record, RemoteRun,
-    Scope, SpendBy, SpendQuery, SpendSum, Timestamp, rules,
+    Scope, SpendBy, SpendQuery, SpendSum, StepCosts, Timestamp, rules,
 };
 use rusqlite::{Connection, params_from_iter};
 
 use super::fault::Fault;
-use super::sql;
 use super::tx::Tx;
+use super::{journal, sql};
 use crate::columns::to_signed;
 use crate::ledger_columns::{self, LedgerColumns as _, sum_counted};
 use crate::tables::{self, LEDGER, insert, names};
@@ -61,10 +61,27 @@ pub(super) fn move_row(connection: &Connection, run: &RemoteRun, job: &Job) -> R
     sql::execute(connection, update, found).map(drop)
 }
 
+/// Removes a row.
+pub(super) fn remove(connection: &Connection, row: &LedgerRow) -> Result<(), Fault> {
+    let delete = sql!(sqlite::ledger::remove);
+    sql::execute(connection, delete, (row.job.to_string(), row.run)).map(drop)
+}
+
 /// Updates the charge for the job's latest run after a step of the job.
 pub(super) fn charge(tx: &Tx<'_>, before: &Checkpoint, job: &Job) -> Result<(), Fault> {
+    let steps = journal::costs(tx.connection, before, job)?;
+    charge_with(tx, before, job, steps)
+}
+
+/// Updates the charge for the job's latest run, whose cost by its journal is given if the journal is complete.
+pub(super) fn charge_with(
+    tx: &Tx<'_>,
+    before: &Checkpoint,
+    job: &Job,
+    steps: Option<StepCosts>,
+) -> Result<(), Fault> {
     const LATEST: &str = sql!(sqlite::ledger::latest);
-    let Some(charge) = rules::charge(before, job) else { return Ok(()) };
+    let Some(charge) = rules::charge(before, job, steps) else { return Ok(()) };
     let mut statement = tx.connection.prepare_cached(LATEST)?;
     let mut rows = statement.query([job.id.to_string()])?;
     let Some(row) = rows.next()?.map(|row| row.ledger_row()).transpose()? else { return Ok(()) };

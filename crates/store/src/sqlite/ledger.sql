@@ -4,6 +4,9 @@ UPDATE ledger SET job = ?1, run = 1, state = CASE state WHEN 'spent' THEN 'spent
   SELECT job, run FROM ledger WHERE remote = ?2 AND owner = ?3 AND state IN ('maybe', 'spent')
   ORDER BY state = 'maybe' DESC, at DESC LIMIT 1)
 
+-- name: remove
+DELETE FROM ledger WHERE job = ?1 AND run = ?2
+
 -- name: latest
 SELECT * FROM ledger WHERE job = ?1 ORDER BY run DESC LIMIT 1
 

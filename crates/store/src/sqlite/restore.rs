@@ -165,7 +165,8 @@ impl Restore<'_> {
                 notices::add(&tx, self.notices, &record)?;
             }
             let job = record.job;
-            ledger::charge(&tx, &job.checkpoint, &job)?;
+            // The journal lacks the steps that were taken after the backup.
+            ledger::charge_with(&tx, &job.checkpoint, &job, None)?;
             let update = sql!(sqlite::restore::set_max_failures);
             sql::execute(&moment, update, (seq, job.new.max_failures))?;
             jobs.push(RestoredJob { job, fate });

@@ -262,6 +262,7 @@ fn an_insert() -> Insert {
         max_unfinished: 100,
         max_bytes: u64::MAX,
         resumed_run: None,
+        takeover: None,
         reservation: None,
         initial_worker: None,
     }

@@ -63,6 +63,7 @@ async fn insert(store: &PostgresStore, number: usize) -> JobId {
         max_unfinished: 10_000,
         max_bytes: u64::MAX,
         resumed_run: None,
+        takeover: None,
         reservation: None,
         initial_worker: None,
     };

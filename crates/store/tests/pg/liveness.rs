@@ -26,6 +26,7 @@ async fn add(store: &PostgresStore) -> Job {
         max_unfinished: 1_000,
         max_bytes: u64::MAX,
         resumed_run: None,
+        takeover: None,
         reservation: None,
         initial_worker: None,
     };

@@ -44,6 +44,7 @@ fn insert(job: NewJob, key: Option<Key>) -> Insert {
         max_unfinished: 1_000,
         max_bytes: u64::MAX,
         resumed_run: None,
+        takeover: None,
         reservation: None,
         initial_worker: None,
     }

@@ -32,6 +32,8 @@ pub(super) enum Action {
         max_unfinished: u32,
         max_bytes: u64,
         takes_up: bool,
+        /// The job whose run it takes over, and whether its open steps are begun once more.
+        takes_over: Option<(usize, bool)>,
         /// The job that it is about; only a free job is about another one.
         about: Option<usize>,
         /// The daily limit in cents if the job costs one cent; `None` for a free job.
@@ -221,12 +223,15 @@ fn what() -> impl Strategy<Value = Action> {
             1..6_u32,
             bytes(),
             weighted(0.2),
+            option::weighted(0.4, (few(), any::<bool>())),
             option::weighted(0.3, few()),
             option::of(option::of(0..5_u64)),
             option::of((worker(), seconds())),
         )
-            .prop_map(|(job, key, max_unfinished, max_bytes, takes_up, about, cents_per_day, carrier)| {
-                Action::Insert { job, key, max_unfinished, max_bytes, takes_up, about, cents_per_day, carrier }
+            .prop_map(|(job, key, max_unfinished, max_bytes, takes_up, takes_over, about, cents_per_day, carrier)| {
+                Action::Insert {
+                    job, key, max_unfinished, max_bytes, takes_up, takes_over, about, cents_per_day, carrier,
+                }
             }),
         8 => (worker(), vec(0..PROFILES, 0..3), seconds())
             .prop_map(|(worker, profiles, seconds)| Action::Claim { worker, profiles, seconds }),
@@ -468,7 +473,7 @@ pub(super) fn owner(number: usize) -> OwnerId {
 }
 
 pub(super) fn profile(number: usize) -> Profile {
-    Profile::new(["research", "search"][number])
+    Profile::new(["research", "researcher"][number])
 }
 
 pub(super) fn conversation(number: usize) -> ConversationId {

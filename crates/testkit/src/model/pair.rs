@@ -12,8 +12,8 @@ use std::time::Duration;
 
 use outlast_core::{
     ChangeWait, Claimed, Clock, Cost, InitialWorker, Insert, Inserted, Job, JobId, JobQuery, Lease,
-    NanoUsd, Profile, Progress, Prune, Pruned, RescueBy, Rescued, Rev, Scope, Store, StoreError,
-    Timestamp, WorkerId,
+    NanoUsd, Profile, Progress, Prune, Pruned, RescueBy, Rescued, Resend, Rev, Scope, Store,
+    StoreError, Takeover, Timestamp, WorkerId,
 };
 use tempfile::TempDir;
 
@@ -164,6 +164,7 @@ impl<'a, S: TestedStore> StorePair<'a, S> {
                 max_unfinished,
                 max_bytes,
                 takes_up,
+                takes_over,
                 about,
                 cents_per_day,
                 carrier,
@@ -178,6 +179,7 @@ impl<'a, S: TestedStore> StorePair<'a, S> {
                     max_unfinished: *max_unfinished,
                     max_bytes: *max_bytes,
                     resumed_run: takes_up.then(|| a_run("left")),
+                    takeover: None,
                     reservation: cents_per_day.map(|cents| a_reservation(1, cents)),
                     initial_worker: carrier.map(|(worker, seconds)| InitialWorker {
                         worker: self.name(worker),
@@ -187,6 +189,13 @@ impl<'a, S: TestedStore> StorePair<'a, S> {
                 let about = about.filter(|_| cents_per_day.is_none());
                 let (about_model, about_tested) = about.and_then(|at| self.job(at)).unzip();
                 let mut inserts = (insert.clone(), insert);
+                if let Some((at, may_resend)) = *takes_over
+                    && let Some((model, tested)) = self.job(at)
+                {
+                    let open_steps = if may_resend { Resend::Allow } else { Resend::Refuse };
+                    inserts.0.takeover = Some(Takeover { job: model, open_steps });
+                    inserts.1.takeover = Some(Takeover { job: tested, open_steps });
+                }
                 (inserts.0.job.subject, inserts.1.job.subject) = (about_model, about_tested);
                 let model = self.model.insert(inserts.0).await;
                 let subject = self.handles[via].insert(inserts.1).await;

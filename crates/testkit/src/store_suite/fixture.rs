@@ -135,6 +135,7 @@ pub fn an_insert(job: NewJob) -> Insert {
         max_unfinished: 100_000,
         max_bytes: u64::MAX,
         resumed_run: None,
+        takeover: None,
         reservation: None,
         initial_worker: None,
     }

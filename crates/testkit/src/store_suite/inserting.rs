@@ -50,6 +50,7 @@ pub async fn a_job_that_resumes_a_run_starts_at_its_checkpoint(fixture: Fixture)
         max_unfinished: 10,
         max_bytes: u64::MAX,
         resumed_run: takes_up,
+        takeover: None,
         reservation: None,
         initial_worker: None,
     };
@@ -146,6 +147,7 @@ pub async fn an_owner_cannot_have_more_unfinished_jobs_than_allowed(fixture: Fix
             max_unfinished: 2,
             max_bytes: u64::MAX,
             resumed_run: None,
+            takeover: None,
             reservation: None,
             initial_worker: None,
         })
@@ -171,6 +173,7 @@ pub async fn an_owner_cannot_store_more_bytes_than_allowed(fixture: Fixture) {
             max_unfinished: 9,
             max_bytes,
             resumed_run: None,
+            takeover: None,
             reservation: None,
             initial_worker: None,
         })
@@ -196,6 +199,7 @@ pub async fn results_take_space_until_they_are_removed(fixture: Fixture) {
             max_unfinished: 9,
             max_bytes,
             resumed_run: None,
+            takeover: None,
             reservation: None,
             initial_worker: None,
         })

@@ -217,7 +217,7 @@ pub async fn k2_a_journal_belongs_to_its_job(fixture: Fixture) {
     assert_eq!(steps(&fixture, &other.lease.job).await.len(), 1);
 }
 
-fn a_step(key: &str) -> NewStep {
+pub(super) fn a_step(key: &str) -> NewStep {
     NewStep {
         key: key.to_owned(),
         kind: "read".to_owned(),
@@ -232,7 +232,7 @@ fn again(step: NewStep) -> NewStep {
     NewStep { resend: Resend::Allow, ..step }
 }
 
-fn a_page(digest: u8) -> Page {
+pub(super) fn a_page(digest: u8) -> Page {
     Page {
         digest: [digest; 32],
         url: "https://a.example/x".to_owned(),

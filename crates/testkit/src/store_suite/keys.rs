@@ -82,6 +82,7 @@ pub async fn a_key_is_answered_before_a_busy_conversation_and_a_full_quota(fixtu
             max_unfinished: 1,
             max_bytes: u64::MAX,
             resumed_run: None,
+            takeover: None,
             reservation: None,
             initial_worker: None,
         })

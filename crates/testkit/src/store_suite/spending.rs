@@ -44,7 +44,7 @@ impl Fixture {
     }
 
     /// The cents spent, reserved and possibly spent, and the number of runs.
-    async fn cents(&self) -> (u64, u64, u64, u64) {
+    pub(super) async fn cents(&self) -> (u64, u64, u64, u64) {
         let sums = self.spent_by(&Scope::Operator, SpendBy::Provider).await;
         let Some(SpendSum { spent, reserved, maybe, runs, .. }) = sums.first() else {
             return (0, 0, 0, 0);

@@ -1,6 +1,6 @@
 //! `outlast jobs retry`: repeats a request as a new job that names the original. A second retry returns the same job.
 
-use outlast_core::{Job, JobId, JobQuery, NewJob, Profile, StateKind};
+use outlast_core::{Checkpoint, Job, JobId, JobQuery, NewJob, Profile, Resend, StateKind};
 use outlast_engine::Engine;
 use outlast_server::{RetrySettings, retry_job, retry_key, retry_of};
 
@@ -45,11 +45,9 @@ pub(super) async fn run(session: &CommandSession<'_>, args: RetryArgs) -> Comman
     }
     let new = again(&job, session.config);
     // With the owner's consent another run begins, whatever the outcome of the first.
-    let run = job.run_left().filter(|_| !args.again);
-    let started = match run {
-        Some(_) => engine.start_after(&job, new, Some(retry_key(&job.id))).await,
-        None => engine.start(new, Some(retry_key(&job.id))).await,
-    };
+    let run = job.run_left().filter(|_| !args.again && job.journaled_run().is_none());
+    let consent = if args.again { Resend::Allow } else { Resend::Refuse };
+    let started = engine.start_after(&job, new, Some(retry_key(&job.id)), consent).await;
     let started = started.map_err(explain_refusal)?;
     if started.existed {
         tell_of_the_first(engine, &job, &started.job, args.json);
@@ -69,6 +67,10 @@ pub(super) async fn run(session: &CommandSession<'_>, args: RetryArgs) -> Comman
                 "  it goes on with run {id} at {provider}: only if that has failed is another begun"
             ),
         });
+    }
+    if let (Some(_), Checkpoint::Running(run)) = (job.journaled_run(), &started.job.checkpoint) {
+        let id = &run.id;
+        ui::remark(&format!("  it goes on with run {id}: no step of it is taken a second time"));
     }
     go_on(session, &started.job).await?;
     DONE
@@ -103,7 +105,9 @@ pub(super) async fn retries_of(
 /// Returns the error for a job in doubt, which needs more than a plain `retry`.
 fn in_doubt(job: &Job) -> CommandError {
     let id = short_id(job);
-    let (twice, begins) = if job.may_be_charged() {
+    let (twice, begins) = if job.journaled_run().is_some() {
+        ("a step of its run may be paid for a second time", "goes on at that step all the same")
+    } else if job.may_be_charged() {
         ("a new run may be paid for a second time", "begins a new run all the same")
     } else {
         ("it may be done a second time", "runs it all the same")

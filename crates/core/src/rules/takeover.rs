@@ -1,0 +1,53 @@
+//! The takeover of a run: a new job continues the run of an ended one from its journal, so that it buys no step twice
+//! (K3).
+
+use crate::{
+    Checkpoint, Fence, JobState, JournalStep, LedgerRow, NewJob, Record, RemoteRun, RemoteStop,
+    Resend, StepState, Timestamp,
+};
+
+/// The run of an ended job that a new job takes over.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RunLeft {
+    pub run: RemoteRun,
+    /// The number of bytes of its steps and pages, which move to the new job.
+    pub bytes: u64,
+    /// The row of the ledger that the new job's row replaces.
+    pub row: Option<LedgerRow>,
+}
+
+impl RunLeft {
+    /// Returns the amount that its row counts for on this day. The new row counts instead.
+    pub(super) fn counts_on(&self, now: Timestamp) -> u64 {
+        self.row.as_ref().filter(|row| row.at.day() == now.day()).map_or(0, |row| row.counts().0)
+    }
+}
+
+/// Releases the run of an ended job to a new one. Returns the run; `None` if the job has none that the new job can
+/// continue: it belongs to another owner or other settings, or another job has taken the run over.
+///
+/// `bytes` is the number of bytes of the run's steps and pages.
+pub fn release_run(record: &mut Record, new: &NewJob, bytes: u64) -> Option<RemoteRun> {
+    let job = &mut record.job;
+    let is_same = job.new.owner == new.owner && job.new.profile == new.profile;
+    let run = job.journaled_run().filter(|_| is_same)?.clone();
+    job.checkpoint = Checkpoint::NotBegun;
+    if let Some(failure) = job.failures.last_mut() {
+        failure.run_goes_on = false;
+    }
+    // The run was work of a process that has lost its lease: nothing of it is left to stop.
+    if let JobState::Cancelled { remote, .. } = &mut job.state {
+        *remote = RemoteStop::Ended;
+    }
+    record.bytes = record.bytes.saturating_sub(bytes);
+    Some(run)
+}
+
+/// Changes a step as it moves to the job that takes its run over. With the owner's consent an open step loses its fence, and
+/// is begun once more without a question.
+pub fn take_over_step(step: &mut JournalStep, open_steps: Resend) {
+    match (step.state, open_steps) {
+        (StepState::Sending, Resend::Allow) => step.fence = Fence::NONE,
+        (StepState::Sending, Resend::Refuse) | (StepState::Done | StepState::Failed, _) => {}
+    }
+}
