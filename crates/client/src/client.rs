@@ -146,6 +146,13 @@ impl Client {
             Value::Null => {}
             _ => return Err(ClientError::Usage("the arguments are not a JSON object".to_owned())),
         }
+        if let Some(trace) = &options.traceparent {
+            params
+                .meta
+                .get_or_insert_default()
+                .0
+                .insert("traceparent".to_owned(), trace.as_str().into());
+        }
         let timer = CallTimer::start(options)?;
         let request = ClientRequest::CallToolRequest(CallToolRequest::new(params));
         let error = match self.connection.ask(request, &timer).await {

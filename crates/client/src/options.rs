@@ -20,6 +20,7 @@ type OnProgress = Arc<dyn Fn(&Progress) + Send + Sync>;
 pub struct CallOptions {
     limits: RequestLimits,
     pub(crate) cancel_on_give_up: bool,
+    pub(crate) traceparent: Option<String>,
     pub(crate) on_progress: Option<OnProgress>,
 }
 
@@ -51,6 +52,12 @@ impl CallOptions {
     /// Without this option only the wait ends, and the task keeps running.
     pub fn cancel_on_give_up(mut self) -> Self {
         self.cancel_on_give_up = true;
+        self
+    }
+
+    /// Sends this W3C `traceparent` in the `_meta` of the call.
+    pub fn traceparent(mut self, trace: impl Into<String>) -> Self {
+        self.traceparent = Some(trace.into());
         self
     }
 

@@ -9,6 +9,7 @@ mod time;
 
 mod job;
 mod origin;
+mod trace;
 mod local_text;
 mod state_kind;
 mod visibility;
@@ -102,6 +103,7 @@ pub use text::{
 };
 pub use thinking::split_thinking;
 pub use time::{Clock, Day, Timestamp};
+pub use trace::Traceparent;
 pub use visibility::Visibility;
 pub use wait_command::WaitCommand;
 pub use workflow::WorkflowRequest;

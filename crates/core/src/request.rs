@@ -50,6 +50,8 @@ pub enum RequestNote {
     RetryKey,
     /// The caller's own name for the session that the job belongs to.
     SessionId,
+    /// The trace that the request belongs to ([`crate::Traceparent`]).
+    Traceparent,
 }
 
 impl RequestNote {
@@ -60,6 +62,7 @@ impl RequestNote {
             Self::RetryOf => "retry_of",
             Self::RetryKey => "retry_key",
             Self::SessionId => "session_id",
+            Self::Traceparent => "traceparent",
         }
     }
 }

@@ -102,9 +102,12 @@ fn requests_keep_their_fields() {
     assert_eq!(words(&sizes), json!(["low", "medium", "high"]));
     let roles = [Role::System, Role::User, Role::Assistant];
     assert_eq!(words(&roles), json!(["system", "user", "assistant"]));
-    use RequestNote::{MovedFrom, RetryKey, RetryOf, SessionId, Tool};
-    let notes = [Tool, MovedFrom, RetryOf, RetryKey, SessionId].map(RequestNote::field);
-    assert_eq!(notes, ["tool", "moved_from", "retry_of", "retry_key", "session_id"]);
+    use RequestNote::{MovedFrom, RetryKey, RetryOf, SessionId, Tool, Traceparent};
+    let notes = [Tool, MovedFrom, RetryOf, RetryKey, SessionId, Traceparent];
+    assert_eq!(
+        notes.map(RequestNote::field),
+        ["tool", "moved_from", "retry_of", "retry_key", "session_id", "traceparent"]
+    );
 }
 
 #[test]

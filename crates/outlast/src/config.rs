@@ -24,7 +24,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use outlast_core::rules::Sharing;
-use outlast_core::{EndNotices, OwnerId, SpendLimits};
+use outlast_core::{EndNotices, OwnerId, SpendLimits, Traceparent};
 use outlast_engine::PollLimits;
 use outlast_provider::http::ProxyOptions;
 use outlast_server::{Disclaimer, DocumentSharing, ResearchMode, ToolSet};
@@ -152,6 +152,10 @@ pub(crate) struct Config {
     pub(crate) spend_limits: SpendLimits,
     pub(crate) polls: PollLimits,
     pub(crate) http: Http,
+    /// The audit file (M5).
+    pub(crate) audit_file: Option<PathBuf>,
+    /// The trace that this process belongs to, from TRACEPARENT (M5).
+    pub(crate) trace: Option<Traceparent>,
     /// The recipient of notices about ended jobs (G7).
     pub(crate) notify: Option<Notify>,
     /// The settings of wrapped servers, such as the time of a hand-off (H4, H9).
@@ -388,6 +392,8 @@ impl Config {
             )?,
             drain_timeout: layers.drain_timeout()?,
             conversation_logs: layers.conversation_logs(&store)?,
+            audit_file: layers.text(settings::AUDIT_FILE).map(PathBuf::from),
+            trace: layers.environment.get("TRACEPARENT").and_then(|text| Traceparent::parse(text)),
             connection_defaults: layers.connection_defaults(),
             connection_limits: layers.connection_limits()?,
             same_jobs: layers.same_jobs(&store),

@@ -11,6 +11,7 @@ mod installed;
 mod wire;
 mod wait_command;
 mod open_store;
+mod audit;
 mod metered;
 mod detached;
 mod client_files;

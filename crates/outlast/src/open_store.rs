@@ -16,6 +16,7 @@ use outlast_store::{
 };
 use tokio::task::JoinHandle;
 
+use crate::audit::AuditFile;
 use crate::config::{CitationChecks, Config, LOCAL, Secret, StoreUrl};
 use crate::data_dir;
 use crate::detached::socket::SocketFolder;
@@ -32,6 +33,8 @@ pub(crate) struct OpenEngine {
     pub(crate) follower: JoinHandle<()>,
     /// The files of the owner's conversations, if they are written.
     pub(crate) mirror: Option<Arc<Mirror>>,
+    /// The audit file, if one is configured.
+    pub(crate) audit: Option<Arc<AuditFile>>,
 }
 
 /// An open store, to be closed by the command that opened it.
@@ -235,11 +238,21 @@ impl OpenStore {
         if let Some(mirror) = &mirror {
             options.observers.add(mirror.clone());
         }
+        let audit = match &config.audit_file {
+            None => None,
+            Some(path) => {
+                let audit = AuditFile::open(path.clone()).context("start the audit thread");
+                Some(Arc::new(audit?))
+            }
+        };
+        if let Some(audit) = &audit {
+            options.observers.add(audit.clone());
+        }
         self.kill_after(KillPoint::AfterFiles, &mut options.observers);
         let made = Engine::new(Arc::clone(&self.store), providers, options, stop).await;
         let (engine, follower) =
             made.map_err(|error| unusable(error, "read the job store".to_owned(), &config.store))?;
-        Ok(OpenEngine { engine, follower, mirror })
+        Ok(OpenEngine { engine, follower, mirror, audit })
     }
 
     /// Returns the writer of the owner's conversation files. A store in memory has none; for a file, the mirror's locks

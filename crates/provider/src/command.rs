@@ -18,7 +18,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use outlast_core::{
     BeginError, Clock, Cost, Provider, ProviderError, ProviderErrorKind, RecoverySemantics,
-    RemoteRun, Request, ResendPolicy, ResumePolicy, Run, StopOutcome, WorkflowRequest, rules,
+    RemoteRun, Request, RequestNote, ResendPolicy, ResumePolicy, Run, StopOutcome, WorkflowRequest,
+    rules,
 };
 use serde_json::Value;
 use tokio::process;
@@ -101,6 +102,7 @@ impl Command {
         &self,
         file: &Path,
         program: &str,
+        request: &Request,
         ask: &WorkflowRequest,
         key: &str,
     ) -> process::Command {
@@ -124,6 +126,9 @@ impl Command {
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
+        if let Some(trace) = request.note(RequestNote::Traceparent) {
+            command.env("TRACEPARENT", trace);
+        }
         command
     }
 }
@@ -158,7 +163,7 @@ impl Provider for Command {
             .map_err(|error| BeginError::NotSent(report_unguarded(&error)))?;
         let file = program::locate(program, &self.options.cwd, &self.options.environment);
         program::check(&file).map_err(|error| not_started(program, &error))?;
-        let child = self.command(&file, program, ask, key).spawn();
+        let child = self.command(&file, program, request, ask, key).spawn();
         let child = child.map_err(|error| not_started(program, &error))?;
         if let Some(started) = self.options.started {
             started();

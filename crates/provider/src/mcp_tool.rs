@@ -16,7 +16,7 @@ use async_trait::async_trait;
 use outlast_client::{CallOptions, ClientError};
 use outlast_core::{
     BeginError, Clock, Cost, Provider, ProviderError, ProviderErrorKind, RecoverySemantics,
-    RemoteRun, Request, ResumePolicy, Run, StopOutcome, WorkflowRequest,
+    RemoteRun, Request, RequestNote, ResumePolicy, Run, StopOutcome, WorkflowRequest,
 };
 use serde_json::{Map, Value};
 
@@ -130,7 +130,8 @@ impl Provider for McpTool {
             cursor: None,
             begun_at: self.options.clock.now(),
         };
-        let work = ToolWork::Call { tool: self.options.tool.clone(), arguments };
+        let trace = request.note(RequestNote::Traceparent).map(str::to_owned);
+        let work = ToolWork::Call { tool: self.options.tool.clone(), arguments, trace };
         Ok(Box::new(ToolRun::start(remote, self.drive(connected, Duration::ZERO), work)))
     }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use outlast_core::{JobId, OwnerId, Scope};
+use outlast_core::{JobId, OwnerId, Scope, Traceparent};
 use parking_lot::Mutex;
 use rmcp::ErrorData;
 use rmcp::model::{
@@ -85,6 +85,8 @@ pub(crate) struct Caller {
     pub(crate) page: Option<String>,
     /// The share of the body budget that the request holds while it is processed.
     pub(crate) body: Option<BodyRoom>,
+    /// The trace that the request belongs to.
+    pub(crate) trace: Option<Traceparent>,
 }
 
 impl Caller {
@@ -101,8 +103,11 @@ impl Caller {
         let takes_tasks = takes_tasks(context);
         let parts = context.extensions.get::<http::request::Parts>();
         let body = parts.and_then(|parts| parts.extensions.get::<BodyRoom>()).cloned();
+        let trace = context.meta.get("traceparent").and_then(|trace| trace.as_str());
+        let header = || parts?.headers.get("traceparent")?.to_str().ok();
+        let trace = trace.or_else(header).and_then(Traceparent::parse);
         let needs_task = false;
-        Self { owner, progress, takes_tasks, needs_task, metrics, receipt: None, page, body }
+        Self { owner, progress, takes_tasks, needs_task, metrics, receipt: None, page, body, trace }
     }
 
     /// Releases the body budget: the request has been read, and the call only waits for an answer now.
@@ -283,6 +288,7 @@ impl Caller {
             receipt: None,
             page: None,
             body: None,
+            trace: None,
         }
     }
 }

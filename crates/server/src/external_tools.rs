@@ -19,7 +19,8 @@ impl Server {
         job: NewJob,
     ) -> Result<CallToolResponse, ErrorData> {
         let face = self.face.clone();
-        self.serve_call(context, |caller| {
+        let tool = job.tool().to_owned();
+        self.serve_call(context, &tool, |caller| {
             Box::pin(async move {
                 let (_, answer_with) = held::until_its_end(job.visibility == Visibility::Task);
                 let call = HeldCall {

@@ -11,6 +11,8 @@ pub use tools::research::{DocumentSharing, Research, ResearchMode, ResearchOptio
 pub use tools::research_jobs::{ResearchJobs, ResearchJobsOptions};
 pub use tools::{ToolSet, Tools, UnknownToolSet};
 
+mod audit;
+pub use audit::{AuditEvent, AuditLog};
 mod face;
 pub use face::Face;
 mod server;

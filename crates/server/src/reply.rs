@@ -199,6 +199,11 @@ impl Refusal {
         format!("{}: {}", self.code, self.sentence)
     }
 
+    /// Returns its code.
+    pub(crate) fn code(&self) -> &'static str {
+        self.code
+    }
+
     /// Returns the refusal in MCP's format: an error result that a model can read and act on.
     pub(crate) fn into_result(self) -> CallToolResult {
         let Self { code, sentence, retry_after, job } = self;

@@ -18,6 +18,7 @@ use rmcp::service::{NotificationContext, RequestContext, RoleServer};
 use tokio_util::task::TaskTracker;
 
 use crate::app;
+use crate::audit::{AuditEvent, AuditLog};
 use crate::caller::{self, Access, Caller};
 use crate::face::Face;
 use crate::http::access_for_tool;
@@ -45,6 +46,7 @@ pub struct Server {
     pub(crate) metrics: Arc<Metrics>,
     receipts: Receipts,
     subscriptions: Subscriptions,
+    pub(crate) audit: Option<Arc<dyn AuditLog>>,
 }
 
 impl Server {
@@ -64,6 +66,7 @@ impl Server {
             metrics: Arc::default(),
             receipts: Receipts::default(),
             subscriptions: Subscriptions::default(),
+            audit: None,
         }
     }
 
@@ -85,6 +88,11 @@ impl Server {
         Self { metrics, ..self }
     }
 
+    /// Returns the same server, which records refusals and sign-ins in this log.
+    pub fn with_audit(self, audit: Option<Arc<dyn AuditLog>>) -> Self {
+        Self { audit, ..self }
+    }
+
     /// Returns the caller of this request.
     pub(crate) fn caller(&self, context: &RequestContext<RoleServer>) -> Caller {
         Caller::of(context, &self.face.owner, self.face.page.clone(), Arc::clone(&self.metrics))
@@ -94,6 +102,7 @@ impl Server {
     pub(crate) async fn serve_call(
         &self,
         context: &RequestContext<RoleServer>,
+        tool: &str,
         call: impl for<'a> FnOnce(&'a mut Caller) -> BoxFuture<'a, ToolResult<Answered>>,
     ) -> Result<CallToolResponse, ErrorData> {
         let _under_way = self.calls.token();
@@ -106,6 +115,10 @@ impl Server {
             }
             answer = call(&mut caller) => answer,
         };
+        if let (Some(audit), Err(refusal)) = (&self.audit, &answer) {
+            let (owner, code) = (&caller.owner, refusal.code());
+            audit.record(&AuditEvent::RefusedCall { owner, tool, code });
+        }
         self.record_receipt(caller, context);
         Ok(match answer {
             Ok(Answered::Now(result)) => result.into(),
@@ -230,7 +243,7 @@ impl ServerHandler for Server {
         };
         let arguments = arguments.unwrap_or_default();
         let mut answer =
-            self.serve_call(&context, |caller| (listed.call)(caller, arguments)).await?;
+            self.serve_call(&context, &name, |caller| (listed.call)(caller, arguments)).await?;
         if let CallToolResponse::Complete(result) = &mut answer
             && !knows_links(&context)
         {

@@ -113,7 +113,7 @@ impl Server {
         }
         let arguments = arguments.unwrap_or_default();
         let answer = self
-            .serve_call(context, |caller| {
+            .serve_call(context, &name, |caller| {
                 caller.takes_tasks = true;
                 caller.needs_task = true;
                 (listed.call)(caller, arguments)

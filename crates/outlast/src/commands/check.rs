@@ -57,6 +57,7 @@ pub(super) async fn run(global: &Global, args: CheckArgs) -> CommandResult {
             let owner = session.config.owner.clone();
             let digest = Sha256::digest(&text).into();
             let job = NewJob::check_of_text(owner, &title, text).with_tool(TOOL);
+            let job = job.with_traceparent(session.config.trace.as_ref());
             start_and_follow(session, &args, async |engine| {
                 let started = engine.start_document_check(job, digest).await;
                 Ok(started.map_err(start::explain_refusal)?.job)

@@ -40,7 +40,7 @@ pub(super) async fn with_engine(
     check_owner(config)?;
     let stop = Shutdown::new();
     let opened = store.engine(config, options(config), providers, stop.clone()).await?;
-    let OpenEngine { engine, follower, mirror } = opened;
+    let OpenEngine { engine, follower, mirror, .. } = opened;
     let done =
         command(&CommandSession { global, config, engine, mirror, stop: stop.clone() }).await;
     stop.ask();

@@ -83,7 +83,7 @@ fn new_job(
     let job = workflow.job(&config.owner, message, arguments, config.job_ttl);
     let hint = "`outlast run --help` says what goes where";
     let job = job.map_err(|why| CommandError::wrong(why, hint))?;
-    Ok(job.with_tool("outlast run"))
+    Ok(job.with_tool("outlast run").with_traceparent(config.trace.as_ref()))
 }
 
 /// Checks the arguments of another server's tool against the schema that was last seen.

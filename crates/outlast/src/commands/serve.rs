@@ -14,9 +14,9 @@ use outlast_engine::{
     Dispatch, Engine, LeaveTime, Options, Providers, Shutdown, Worker, WorkerRole,
 };
 use outlast_server::{
-    Face, Jobs, JobsOptions, MAX_UNANSWERED, Metrics, Perplexity, PerplexityOptions, Research,
-    ResearchJobs, ResearchJobsOptions, ResearchMode, ResearchOptions, ResearchSet, Server, ToolSet,
-    Tools, WAYS_TO_A_PROVIDER, serve_http, serve_stdio,
+    AuditLog, Face, Jobs, JobsOptions, MAX_UNANSWERED, Metrics, Perplexity, PerplexityOptions,
+    Research, ResearchJobs, ResearchJobsOptions, ResearchMode, ResearchOptions, ResearchSet,
+    Server, ToolSet, Tools, WAYS_TO_A_PROVIDER, serve_http, serve_stdio,
 };
 use outlast_store::Judgement;
 
@@ -115,7 +115,7 @@ pub(super) async fn run(global: &Global, args: ServeArgs) -> CommandResult {
         tool_schemas::complete(&mut jobs.workflows, &config, &opened.engine).await;
     }
     let sets = sets(&opened, &profiles, jobs, &config);
-    let OpenEngine { engine, follower, mirror } = opened;
+    let OpenEngine { engine, follower, mirror, audit } = opened;
     if let Err(failed) = jobs::check_names(&sets, &config) {
         stop.ask();
         drop(follower.await);
@@ -149,7 +149,8 @@ pub(super) async fn run(global: &Global, args: ServeArgs) -> CommandResult {
     // Over HTTP the caller may be on another machine.
     let wait = if http.is_none() { wait_command(&config) } else { None };
     let face = Face { page, wait, ..Face::new(config.owner.clone(), engine, sets) };
-    let server = Server::new(face).with_metrics(metrics);
+    let audit = audit.map(|audit| audit as Arc<dyn AuditLog>);
+    let server = Server::new(face).with_metrics(metrics).with_audit(audit);
     let served = match http {
         None => {
             let max_unanswered = args.max_unanswered.unwrap_or(MAX_UNANSWERED);

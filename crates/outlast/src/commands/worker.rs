@@ -88,7 +88,7 @@ pub(super) async fn run(global: &Global, args: WorkerArgs) -> CommandResult {
         Some(workers) => Dispatch::here_while_current(workers.clone()),
     };
     let options = Options { dispatch, observers, ..options(&config) };
-    let OpenEngine { engine, follower, mirror } = store
+    let OpenEngine { engine, follower, mirror, .. } = store
         .engine(&config, options, metered::providers(providers, &metrics), stop.clone())
         .await?;
     let mirror_task = super::MirrorTask::spawn(mirror.as_ref());

@@ -55,6 +55,7 @@ fn example_of(key: &str) -> &'static str {
         "oauth.jwks_url" => "https://id.example/jwks",
         "network.proxy" => "http://proxy.example:8080",
         "network.no_proxy" => "localhost,10.0.0.0/8",
+        "audit.file" => "/var/log/outlast/audit.jsonl",
         "notify.command" => r#"["notify-send", "outlast: {state}", "{title}"]"#,
         "notify.pass_env" => r#"["DBUS_SESSION_BUS_ADDRESS", "XDG_RUNTIME_DIR"]"#,
         "notify.url" => "https://hooks.example/outlast",

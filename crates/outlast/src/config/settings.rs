@@ -244,6 +244,9 @@ settings! {
     LIMITS_RATE_PER_MINUTE = "limits.rate_per_minute", ["OUTLAST_RATE_PER_MINUTE"], Number, "600",
         "maximum number of HTTP requests of one owner per minute";
 
+    AUDIT_FILE = "audit.file", [], Path, "",
+        "file that gets a JSON line for each start, end and cancel of a job, each sign-in and each refusal";
+
     NOTIFY_COMMAND = "notify.command", [], List, "",
         "program to run when a job has ended, with its arguments";
     NOTIFY_PASS_ENV = "notify.pass_env", [], List, "",

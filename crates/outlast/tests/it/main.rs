@@ -12,6 +12,7 @@ mod support;
 mod anthropic;
 mod app;
 mod arguments;
+mod audit;
 mod call;
 mod cancelled_runs;
 mod check;

@@ -19,7 +19,7 @@ const MAX_MESSAGE_CHARS: usize = 200;
 /// The work of a run.
 pub(super) enum ToolWork {
     /// To call the tool.
-    Call { tool: String, arguments: Map<String, Value> },
+    Call { tool: String, arguments: Map<String, Value>, trace: Option<String> },
     /// To resume a task.
     Task { id: String },
 }
@@ -68,10 +68,15 @@ impl Drive {
                 let answer = follow(&self.connected, &id, options(self.elapsed)).await;
                 (id, answer)
             }
-            ToolWork::Call { tool, arguments } => {
+            ToolWork::Call { tool, arguments, trace } => {
                 let arguments = Value::Object(arguments);
                 let client = &self.connected.client;
-                match client.start_tool(&tool, arguments, options(self.elapsed)).await {
+                let options = options(self.elapsed);
+                let options = match trace {
+                    Some(trace) => options.traceparent(trace),
+                    None => options,
+                };
+                match client.start_tool(&tool, arguments, options).await {
                     Ok(StartedCall::Task(task)) => {
                         let id = task.id().to_owned();
                         let (sender, recorded) = oneshot::channel();

@@ -24,6 +24,7 @@ use super::http_refusal::HttpRefusal;
 use super::oauth::{self, ResourceServer};
 use super::page_admission;
 use super::tokens::{Callers, bearer, the_one};
+use crate::audit::AuditedRequest;
 use crate::caller::{Access, Identification, Principal};
 use crate::page;
 
@@ -56,12 +57,26 @@ pub(super) async fn guard(
         _ => "other",
     };
     let is_page = app.options.routes == Routes::All && page::is_page(request.uri().path());
+    let audited = audited(&app, &peer, &request);
     let response = match is_page {
         true => page_admission::check(&app, &peer, request, next).await,
         false => check(&app, &peer, request, next).await,
     };
     app.server.metrics.count_answer(route, response.status().as_u16());
+    if let Some(audited) = audited {
+        audited.record(&app, &response);
+    }
     response
+}
+
+/// Returns the facts of a request for the audit log, if there is one.
+fn audited(app: &App, peer: &HttpPeer, request: &Request) -> Option<AuditedRequest> {
+    app.audit()?;
+    Some(AuditedRequest {
+        address: app.options.trusted_proxies.client_address(peer.address, request.headers()),
+        method: request.method().to_string(),
+        path: request.uri().path().to_owned(),
+    })
 }
 
 async fn check(app: &App, peer: &HttpPeer, request: Request, next: Next) -> Response {

@@ -20,6 +20,7 @@ use super::http_refusal::HttpRefusal;
 use super::limits::Limits;
 use super::sessions::{OwnSessions, Sessions};
 use super::unheld_calls::UnheldCalls;
+use crate::audit::AuditLog;
 use crate::page::SignedOut;
 use crate::server::Server;
 
@@ -50,6 +51,11 @@ pub(crate) struct App {
 impl App {
     pub(crate) fn engine(&self) -> &Engine {
         &self.server.face.engine
+    }
+
+    /// Returns the audit log, if there is one.
+    pub(crate) fn audit(&self) -> Option<&dyn AuditLog> {
+        self.server.audit.as_deref()
     }
 
     /// Reads a form of the page of at most `bytes`. Its bytes count against the budget of `sender`.

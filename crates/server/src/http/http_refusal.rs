@@ -12,6 +12,7 @@ use outlast_http::oauth::TokenError;
 use serde_json::json;
 
 use super::oauth::ResourceServer;
+use crate::audit::RefusedWith;
 use crate::caller::Access;
 use crate::text::printable;
 
@@ -183,6 +184,7 @@ impl IntoResponse for HttpRefusal {
         let body = Json(json!({ "error": { "code": code, "message": message } }));
         let mut response = (status, body).into_response();
         response.headers_mut().extend(headers);
+        response.extensions_mut().insert(RefusedWith(code));
         response
     }
 }

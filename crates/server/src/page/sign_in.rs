@@ -9,12 +9,14 @@ use axum::response::{IntoResponse, Response};
 use http::header::{REFRESH, RETRY_AFTER, SET_COOKIE};
 use http::{HeaderMap, Method, StatusCode};
 use maud::html;
+use outlast_core::OwnerId;
 
 use super::form::{Fields, MAX_SIGN_IN_BYTES};
 use super::layout::{self, Tab, View, page, see_other};
 use super::options::PageOptions;
 use super::request::all_jobs;
 use super::session;
+use crate::audit::SignedIn;
 use crate::http::{App, Callers, FormSender};
 
 /// Returns the page that asks for a token, in place of a page that needs one.
@@ -80,7 +82,7 @@ pub(super) async fn sign_in(app: State<Arc<App>>, headers: HeaderMap, body: Body
         return sign_in_form(next, &app.options.page, "This is no token of this server.");
     };
     let cookie = session::set_cookie(&key, &owner, app.engine().now(), &headers);
-    with_cookie(see_other(next), &cookie)
+    signed_in(with_cookie(see_other(next), &cookie), &owner)
 }
 
 /// Handles an opened one-time link. Only a person's own navigation uses it up: a HEAD, a prefetch or a preview does not.
@@ -97,13 +99,19 @@ pub(super) async fn enter(
         (Some(entry), Some(code)) if entry.takes(code) => {
             let now = app.engine().now();
             let cookie = session::set_cookie(&entry.key, &entry.owner, now, &headers);
-            with_cookie(redirect_inside(), &cookie)
+            signed_in(with_cookie(redirect_inside(), &cookie), &entry.owner)
         }
         _ => {
             let why = "This link was used already, or is older than a minute.";
             sign_in_form("/ui", &app.options.page, why)
         }
     }
+}
+
+/// Attaches the owner who has signed in, for the audit log.
+fn signed_in(mut response: Response, owner: &OwnerId) -> Response {
+    response.extensions_mut().insert(SignedIn(owner.clone()));
+    response
 }
 
 /// Continues from the link to the page. Not a redirect: the link was opened from a file, and under `SameSite=Strict` a

@@ -109,6 +109,7 @@ impl Perplexity {
         };
         let recognition = Recognition { named_provider: None, mode: CallMode::Attach, answer };
         let identity = identity.identity(&self.engine, &job, recognition)?;
+        let job = job.with_traceparent(caller.trace.as_ref());
         let call = HeldCall {
             job: NewJob { workflow: tool.to_owned(), visibility, keep, ..job },
             key: None,

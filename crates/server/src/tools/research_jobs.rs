@@ -109,7 +109,11 @@ impl ResearchJobs {
             keep: Some(*keep),
             ..research_job(&caller.owner, profile, &ask, *attempt_timeout)?
         };
-        let job = self.engine.start(job.with_tool(START), key).await?.job;
+        let job = self
+            .engine
+            .start(job.with_tool(START).with_traceparent(caller.trace.as_ref()), key)
+            .await?
+            .job;
         let (id, state, now) = (job.id, job.state.kind(), self.engine.now());
         // A key may name a job whose result is no longer kept; the server never pays again without the caller's knowledge.
         let expired = rules::is_expired(&job, now);

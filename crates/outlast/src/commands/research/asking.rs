@@ -84,7 +84,7 @@ pub(super) async fn new_job(
         life: None,
         keep: None,
     };
-    let job = job.with_tool("outlast research");
+    let job = job.with_tool("outlast research").with_traceparent(config.trace.as_ref());
     let Some(own) = moved_from else { return Ok(job) };
     let job = job.with_moved_from(&own);
     if let Some(text) = job.move_text() {

@@ -12,7 +12,9 @@ async fn shop(more: &str) -> Shop {
     let inner = shop.file("inner.toml");
     let echo =
         "[[workflow]]\nname = \"own-pid\"\ncommand = [\"/bin/sh\", \"-c\", \"echo $PPID\"]\n";
-    std::fs::write(&inner, format!("{}{echo}", super::WORKFLOWS)).unwrap();
+    let trace =
+        "[[workflow]]\nname = \"trace\"\ncommand = [\"/bin/sh\", \"-c\", \"echo $TRACEPARENT\"]\n";
+    std::fs::write(&inner, format!("{}{echo}{trace}", super::WORKFLOWS)).unwrap();
     let outer = format!(
         r#"
 [upstream.other]
@@ -37,6 +39,10 @@ message_argument = "message"
 [[workflow]]
 name = "who"
 tool = "other.own-pid"
+
+[[workflow]]
+name = "traced"
+tool = "other.trace"
 
 [[workflow]]
 name = "missing"
@@ -251,4 +257,22 @@ async fn e10_an_answer_that_cannot_be_read_is_not_called_retryable() {
     let started = server.structured("start_job", json!({ "workflow": "fine" })).await;
     let got = ended(&mut server, started["job_id"].as_str().unwrap()).await;
     assert_eq!(got["result"]["content"][0]["text"], "fine", "{got}");
+}
+
+/// M5: the trace of a request goes with its job to the upstream server, and from there to the command.
+#[tokio::test]
+async fn m5_a_trace_is_sent_on_to_upstreams_and_commands() {
+    let shop = shop("").await;
+    let mut server = shop.serve().await;
+    let trace = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+    let params = json!({
+        "name": "start_job",
+        "arguments": { "workflow": "traced" },
+        "_meta": { "traceparent": trace }
+    });
+    let answer = server.request("tools/call", params).await;
+    let id = answer["result"]["structuredContent"]["job_id"].as_str().unwrap().to_owned();
+    let ended = ended(&mut server, &id).await;
+    let text = ended["result"]["content"][0]["text"].as_str().unwrap();
+    assert_eq!(text.trim(), trace, "{ended}");
 }

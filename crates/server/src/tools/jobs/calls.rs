@@ -70,7 +70,9 @@ impl WorkflowTool {
         let call = HeldCall {
             key: arguments::key(given.idempotency_key.as_deref(), hash)?,
             call_key: Key::for_held_call(&workflow.name, hash),
-            job: workflow.new_job(&caller.owner, given, visibility, jobs.options.keep)?,
+            job: workflow
+                .new_job(&caller.owner, given, visibility, jobs.options.keep)?
+                .with_traceparent(caller.trace.as_ref()),
             answer_with,
             told_again: ToldAgain::UntilReceived,
         };
@@ -106,6 +108,7 @@ impl Jobs {
         let keep = self.options.keep;
         let job =
             workflow.new_job(&caller.owner, given, Visibility::Promised, keep)?.with_tool(tool);
+        let job = job.with_traceparent(caller.trace.as_ref());
         let started = self.engine.start(job, key?).await?;
         let (job, now) = (started.job, self.engine.now());
         if rules::is_expired(&job, now) {

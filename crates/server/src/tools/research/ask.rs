@@ -294,6 +294,7 @@ impl Research {
         call: HeldCall,
         asking: QuestionStyle,
     ) -> ToolResult<Answered> {
+        let call = HeldCall { job: call.job.with_traceparent(caller.trace.as_ref()), ..call };
         let expected = self.engine.expects(&call.job.profile, &call.job.request);
         let outcome = |job: &Job| self.answer_if_ended(job, asking);
         match held::carry(&self.engine, caller, call, &outcome).await? {

@@ -130,7 +130,7 @@ impl Research {
         let title = title.lines().next().unwrap_or_default();
         let digest = Sha256::digest(text).into();
         let job = NewJob::check_of_text(caller.owner.clone(), title, text.to_owned());
-        let job = job.with_tool(CHECK_CITATIONS);
+        let job = job.with_tool(CHECK_CITATIONS).with_traceparent(caller.trace.as_ref());
         Ok(self.engine.start_document_check(job, digest).await?)
     }
 }
