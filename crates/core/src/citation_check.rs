@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Body, Job, LIBRARY_NOTE, NewJob, OwnerId, Profile, Request, Source, Visibility};
+use crate::{
+    Body, Job, LIBRARY_NOTE, NewJob, OwnerId, Profile, Request, Source, Timestamp, Visibility,
+};
 
 /// A report whose citations are checked. It is a copy: a report never changes, and the worker reads no other job.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -18,6 +20,24 @@ pub struct CheckRequest {
     /// The conversation of the report, for answers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub conversation: Option<String>,
+    /// The profile of the library that wrote the report: its sources that are not addresses are files of this library.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub library: Option<Profile>,
+    /// The time of the report, for files without a digest.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub written_at: Option<Timestamp>,
+    /// True if pages must not be fetched: the report has text of local documents, which their addresses could reveal.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub stays_local: bool,
+}
+
+/// A person's consent to fetch the web sources of a report with text of local documents (J4).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FetchConsent {
+    /// All sources are fetched.
+    Given,
+    /// Only files of the library are read. Reports without local text need no consent.
+    NotGiven,
 }
 
 /// A source that is listed next to a report.
@@ -27,6 +47,9 @@ pub struct CheckedAddress {
     pub number: u32,
     /// The address.
     pub url: String,
+    /// The digest of a local file, as in [`Source::digest`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub digest: Option<String>,
 }
 
 /// The time limit of one attempt at a check: that of the check itself, and the wait for earlier checks.
@@ -40,13 +63,21 @@ const KEEP: Duration = Duration::from_secs(24 * 60 * 60);
 
 impl NewJob {
     /// Creates the check of a report; `None` if the job has no report.
-    pub fn check_of(report: &Job) -> Option<Self> {
+    pub fn check_of(report: &Job, consent: FetchConsent) -> Option<Self> {
         let Body::Report { text, sources, .. } = &report.output()?.body else { return None };
-        let address =
-            |source: &Source| CheckedAddress { number: source.number, url: source.url.clone() };
-        let sources = sources.iter().map(address).collect();
-        let conversation = report.new.conversation.as_ref().map(ToString::to_string);
-        let check = CheckRequest { report: text.clone(), sources, conversation };
+        let address = |source: &Source| CheckedAddress {
+            number: source.number,
+            url: source.url.clone(),
+            digest: source.digest.clone(),
+        };
+        let check = CheckRequest {
+            report: text.clone(),
+            sources: sources.iter().map(address).collect(),
+            conversation: report.new.conversation.as_ref().map(ToString::to_string),
+            library: report.is_of_library().then(|| report.new.profile.clone()),
+            written_at: report.ended_at().filter(|_| report.is_of_library()),
+            stays_local: consent == FetchConsent::NotGiven && report.holds_library_text(),
+        };
         let new = Self::check(report.new.owner.clone(), &report.new.title, &check);
         Some(Self { subject: Some(report.id), keep: None, ..new })
     }
@@ -78,6 +109,16 @@ impl NewJob {
 }
 
 impl Job {
+    /// Returns true if it has a report, which can be checked.
+    pub fn has_report(&self) -> bool {
+        self.output().is_some_and(|output| matches!(output.body, Body::Report { .. }))
+    }
+
+    /// Returns true if the library does its work: the sources of its report are local files.
+    pub fn is_of_library(&self) -> bool {
+        self.new.profile.provider() == Profile::LIBRARY
+    }
+
     /// Returns whether its report may contain text of local documents, which the addresses of its sources could
     /// reveal (J4): nothing of it is fetched unless a person asks for it.
     pub fn holds_library_text(&self) -> bool {
@@ -85,9 +126,7 @@ impl Job {
             Some(Body::Report { text, .. }) => text.contains(LIBRARY_NOTE),
             Some(Body::Tool { .. }) | None => false,
         };
-        self.new.profile.provider() == Profile::LIBRARY
-            || self.new.sends_library_text()
-            || is_quoted(self)
+        self.is_of_library() || self.new.sends_library_text() || is_quoted(self)
     }
 }
 
@@ -112,12 +151,16 @@ mod tests {
     #[test]
     fn j1_a_check_is_a_free_job_about_its_report() {
         let job = report("It is so [1].");
-        let new = NewJob::check_of(&job).unwrap();
+        let new = NewJob::check_of(&job, FetchConsent::NotGiven).unwrap();
         assert_eq!((new.subject, &new.conversation), (Some(job.id), &None));
         assert!(!new.may_be_charged() && !new.request.is_workflow());
         let RequestContent::CitationCheck(check) = new.request.content() else { panic!("{new:?}") };
         assert_eq!((check.report.as_str(), check.sources[0].number), ("It is so [1].", 1));
-        assert_eq!(NewJob::check_of(&queued().job), None, "there is no report yet");
+        assert_eq!(
+            NewJob::check_of(&queued().job, FetchConsent::Given),
+            None,
+            "there is no report yet"
+        );
     }
 
     /// J4: text of local documents is recognised in every report.

@@ -36,6 +36,13 @@ impl Key {
         Self { text, input_hash: [0; 32], life, identity: None }
     }
 
+    /// Creates the key of a report's check (J1): of several starts at once, each finds the job of the first, even if it
+    /// has already ended.
+    pub fn for_check(report: &JobId) -> Self {
+        let life = KeyLife::UntilAnswered { after_end: UNANSWERED };
+        Self { life, ..Self::for_subject(report) }
+    }
+
     /// Creates the key of a check of the document with this digest: it names that job until it ends, so that a check
     /// that was interrupted goes on.
     pub fn for_document(digest: [u8; 32]) -> Self {

@@ -52,7 +52,7 @@ mod observer;
 
 pub use budget::{BudgetLimit, BudgetRefusal};
 pub use changes::{Change, ChangeWait, Changes, HeldCallState};
-pub use citation_check::{CheckRequest, CheckedAddress};
+pub use citation_check::{CheckRequest, CheckedAddress, FetchConsent};
 pub use failure::{Code, Failure};
 pub use id::{ConversationId, Fence, JobId, NotAJobId, OwnerId, Profile, Rev, WorkerId};
 pub use job::{Checkpoint, Job, JobState, NewJob};

@@ -65,6 +65,9 @@ pub struct Source {
     /// The relevant words of it, if the provider returns them and they are shown nowhere else.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub snippet: Option<String>,
+    /// The SHA-256 of a local file as the report's writer read it, in hexadecimal digits.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub digest: Option<String>,
 }
 
 /// The consumption of a job; counts that a provider does not report are zero.

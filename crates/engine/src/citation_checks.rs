@@ -1,6 +1,8 @@
 //! Checks of reports: one at a time for each report, started on request or after the success of the research.
 
-use outlast_core::{Body, Job, JobId, Key, NewJob, ResearchKind, Scope, StateKind, StoreError};
+use outlast_core::{
+    CallMode, FetchConsent, Job, JobId, Key, NewJob, ResearchKind, Scope, StateKind, StoreError,
+};
 
 use crate::engine::{Engine, StartOutcome};
 
@@ -10,13 +12,26 @@ const AUTOMATIC: &str = "citations.check = always";
 impl Engine {
     /// Starts the check of a report for `tool`, or finds the one that is under way; `None` if the job has no report.
     /// This process runs it if it runs such jobs.
+    ///
+    /// With [`CallMode::Attach`], a check that ends while another one is started is the result of both. A fresh check
+    /// attaches only to an unfinished one.
     pub async fn start_check(
         &self,
         report: &Job,
         tool: &str,
+        consent: FetchConsent,
+        mode: CallMode,
     ) -> Result<Option<StartOutcome>, StoreError> {
-        let Some(check) = NewJob::check_of(report) else { return Ok(None) };
-        let key = Key::for_subject(&report.id);
+        let Some(check) = NewJob::check_of(report, consent) else { return Ok(None) };
+        let scope = Scope::Owner(report.new.owner.clone());
+        let ended = self.newest_check(&scope, &report.id).await?;
+        let is_outdated =
+            |ended: &Job| mode == CallMode::Fresh || ended.state.kind() != StateKind::Succeeded;
+        if let Some(ended) = ended.filter(is_outdated) {
+            // Its key then names no job; an unfinished one stays as it is.
+            self.record_answer(&ended.id).await?;
+        }
+        let key = Key::for_check(&report.id);
         self.start_held(check.with_tool(tool), key).await.map(Some)
     }
 
@@ -47,8 +62,8 @@ impl Engine {
         self.shared.store.newest_about(scope, report, &[]).await
     }
 
-    /// Starts the check of a report that has just succeeded, at most once. A report with text of local documents is
-    /// left alone: its addresses could reveal that text (J4).
+    /// Starts the check of a report that has just succeeded, at most once. No page is fetched for a report with text of
+    /// local documents: the address could reveal that text (J4).
     pub(crate) async fn check_new_report(&self, report: &Job) {
         if !is_checkable(report) {
             return;
@@ -56,7 +71,8 @@ impl Engine {
         let started = async {
             let scope = Scope::Owner(report.new.owner.clone());
             if self.newest_check(&scope, &report.id).await?.is_none() {
-                self.start_check(report, AUTOMATIC).await?;
+                self.start_check(report, AUTOMATIC, FetchConsent::NotGiven, CallMode::Attach)
+                    .await?;
             }
             Ok::<(), StoreError>(())
         };
@@ -69,7 +85,6 @@ impl Engine {
 fn is_checkable(report: &Job) -> bool {
     let is_research =
         report.new.request.research().is_some_and(|ask| ask.kind == ResearchKind::Research);
-    let has_report =
-        report.output().is_some_and(|output| matches!(output.body, Body::Report { .. }));
-    is_research && has_report && !report.holds_library_text()
+    let has_readable_sources = report.is_of_library() || !report.holds_library_text();
+    is_research && report.has_report() && has_readable_sources
 }

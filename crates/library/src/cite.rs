@@ -37,7 +37,7 @@ impl Citations {
                 url: place,
                 title: Some(title(block)),
                 date: None,
-                snippet: None,
+                ..Source::default()
             });
         }
         &mut self.sources[at]

@@ -10,7 +10,6 @@ use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::Arc;
 use std::time::{Duration, UNIX_EPOCH};
 
 use self::child::{ConversionEnd, run_child};
@@ -112,9 +111,7 @@ impl Converters {
     /// Returns the paragraphs of a PDF, or `None` if it cannot be converted.
     pub fn pdf_paragraphs(&self, file: File) -> Option<Vec<String>> {
         // No run can be cancelled here: the limits end the conversion.
-        let (steps, _) = tokio::sync::mpsc::unbounded_channel();
-        let reporter = Reporter::new(steps, Arc::default());
-        let text = self.find_installed().pdf(file, &reporter).ok()?;
+        let text = self.find_installed().pdf(file, &Reporter::unheard()).ok()?;
         let passages = super::pages::parse(&text).passages;
         Some(passages.into_iter().map(|passage| passage.text).collect())
     }

@@ -33,6 +33,7 @@ mod rank;
 mod sentences;
 mod select;
 mod cite;
+mod cited;
 mod statements;
 mod note;
 mod report;
@@ -50,6 +51,7 @@ use outlast_core::{
 use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
+pub use self::cited::{CitedFile, CitedFiles, CitedPart, CitedPartKind};
 pub use self::convert::{ConvertLimits, Converters};
 use self::research::Research;
 use self::run::LibraryRun;

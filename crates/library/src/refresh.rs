@@ -132,7 +132,8 @@ fn left_out_before(index: &Index, left_out: &mut LeftOut) -> Result<(), SearchEr
     Ok(())
 }
 
-fn read(
+/// Reads and parses a file.
+pub(super) fn read(
     walked: &WalkResult,
     file: &FoundFile,
     converters: &InstalledConverters<'_>,

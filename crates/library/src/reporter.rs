@@ -25,6 +25,12 @@ impl Reporter {
         Self { steps, stop, percent: 0 }
     }
 
+    /// Creates a reporter for work that reports to nobody and is not cancelled.
+    pub(super) fn unheard() -> Self {
+        let (steps, _) = mpsc::unbounded_channel();
+        Self::new(steps, Arc::default())
+    }
+
     /// Fails once the run has been dropped.
     pub(super) fn check(&self) -> Result<(), Interrupted> {
         if self.stop.load(Ordering::Relaxed) { Err(Interrupted) } else { Ok(()) }

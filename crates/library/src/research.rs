@@ -12,7 +12,7 @@ use super::query::Query;
 use super::refresh::{SearchError, group_digits, refresh};
 use super::reporter::{Interrupted, Reporter};
 use super::walk::{Folder, WalkResult, walk};
-use super::{clean, rank, report, select};
+use super::{cited, clean, rank, report, select};
 
 pub(super) struct Research {
     pub(super) folders: Arc<[Folder]>,
@@ -94,7 +94,9 @@ impl Research {
             left_out,
             gone: missing_folders(walked),
         };
-        Ok(report::write(&self.ask, &query, &ranked, &blocks, &searched))
+        let mut output = report::write(&self.ask, &query, &ranked, &blocks, &searched);
+        cited::record_digests(&mut output, walked);
+        Ok(output)
     }
 }
 

@@ -2,7 +2,7 @@
 //! target of a link is read under its own name if it is in the library; other links are left out and counted.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::io;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
@@ -81,6 +81,13 @@ pub(super) struct FoundFile {
     pub(super) format: FileFormat,
     pub(super) size: i64,
     pub(super) modified: i64,
+}
+
+impl FoundFile {
+    /// Returns true if an opened file is the one that the walk found.
+    pub(super) fn is_unchanged(&self, open: &Metadata) -> bool {
+        (self.size, self.modified) == (size(open), modified(open))
+    }
 }
 
 /// The result of a walk.
@@ -210,16 +217,25 @@ fn look(name: String, folder: &Folder, open: usize, path: &Path) -> Result<Found
         let is_text = format.largest() == MAX_TEXT_BYTES;
         return Err(if is_text { Skip::TooLarge } else { Skip::TooLargeDocument });
     }
-    let modified = metadata.modified().ok().and_then(|at| at.duration_since(UNIX_EPOCH).ok());
     Ok(FoundFile {
         path: path.to_owned(),
         folder: open,
         relative: path.strip_prefix(&folder.path).map_err(|_| Skip::Unreadable)?.to_owned(),
         name,
         format,
-        size: i64::try_from(metadata.len()).unwrap_or(i64::MAX),
-        modified: modified.map_or(0, |since| i64::try_from(since.as_nanos()).unwrap_or(i64::MAX)),
+        size: size(&metadata),
+        modified: modified(&metadata),
     })
+}
+
+fn size(metadata: &Metadata) -> i64 {
+    i64::try_from(metadata.len()).unwrap_or(i64::MAX)
+}
+
+/// Returns the nanoseconds from the epoch to the last modification.
+fn modified(metadata: &Metadata) -> i64 {
+    let modified = metadata.modified().ok().and_then(|at| at.duration_since(UNIX_EPOCH).ok());
+    modified.map_or(0, |since| i64::try_from(since.as_nanos()).unwrap_or(i64::MAX))
 }
 
 fn format_of(path: &Path) -> Result<FileFormat, Skip> {

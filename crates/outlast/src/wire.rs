@@ -10,9 +10,14 @@ use anyhow::Context as _;
 use outlast_client::Endpoint;
 use outlast_core::{Notifier, Profile, Provider, ProviderError};
 use outlast_engine::Providers;
-use outlast_library::{ConvertLimits, Converters, Library, LibraryOptions};
+use outlast_library::{
+    CitedFile, CitedPart, CitedPartKind, ConvertLimits, Converters, Library, LibraryError,
+    LibraryOptions,
+};
 use outlast_provider::anthropic::Anthropic;
-use outlast_provider::citations::{CitationOptions, Citations};
+use outlast_provider::citations::{
+    CitationOptions, Citations, LibraryAccess, LibraryFile, OpenLibrary,
+};
 use outlast_provider::command::{Command, CommandOptions, Guard, Rerun};
 use outlast_provider::gemini::Gemini;
 use outlast_provider::http::HttpOptions;
@@ -21,7 +26,7 @@ use outlast_provider::notify::{NotifyCommand, NotifyCommandOptions, Webhook, Web
 use outlast_provider::openai::OpenAi;
 use outlast_provider::perplexity::{Agent, Sonar};
 use outlast_provider::vendor::{Checked, VendorOptions};
-use outlast_sources::{FetchOptions, PdfReader};
+use outlast_sources::{Block, BlockKind, FetchOptions, PdfReader};
 use outlast_store::StoreClock;
 
 use crate::commands::own_processes::LIMITED;
@@ -201,20 +206,20 @@ pub(crate) fn library_provider(
     config: &Config,
     folders: Vec<PathBuf>,
 ) -> CommandResult<ProviderWithProfile> {
-    let cache_dir = config.data_dir.join("library");
-    let converters = converters(config)?;
-    let clock = Arc::new(config.clock.clone());
-    let library = Library::new(LibraryOptions {
+    let hint = "give --library (or OUTLAST_LIBRARY) folders that can be read";
+    let library = library(config, folders)?.context("open the library").or_usage(hint)?;
+    Ok((library.profile(), Arc::new(library)))
+}
+
+fn library(config: &Config, folders: Vec<PathBuf>) -> CommandResult<Result<Library, LibraryError>> {
+    Ok(Library::new(LibraryOptions {
         folders,
         // Another machine may have different documents under the same path.
         machine: is_shared(config).then(outlast_provider::host_name),
-        cache_dir,
-        converters,
-        clock,
-    });
-    let hint = "give --library (or OUTLAST_LIBRARY) folders that can be read";
-    let library = library.context("open the library").or_usage(hint)?;
-    Ok((library.profile(), Arc::new(library)))
+        cache_dir: config.data_dir.join("library"),
+        converters: converters(config)?,
+        clock: Arc::new(config.clock.clone()),
+    }))
 }
 
 /// Returns the programs that read a library's PDFs and office files.
@@ -228,8 +233,12 @@ pub(crate) fn converters(config: &Config) -> CommandResult<Converters> {
     })
 }
 
-/// Returns the checker of citations, with the profile of its jobs; `None` if checks are switched off.
-pub(crate) fn citation_checks(config: &Config) -> CommandResult<Option<ProviderWithProfile>> {
+/// Returns the checker of citations, with the profile of its jobs; `None` if checks are switched off. It reads the files
+/// of these folders, or of the configured ones.
+pub(crate) fn citation_checks(
+    config: &Config,
+    library: &[PathBuf],
+) -> CommandResult<Option<ProviderWithProfile>> {
     if config.citations.check == CitationChecks::Never {
         return Ok(None);
     }
@@ -248,8 +257,61 @@ pub(crate) fn citation_checks(config: &Config) -> CommandResult<Option<ProviderW
         ..FetchOptions::default()
     };
     let clock = Arc::new(config.clock.clone());
-    let checker = Citations::new(CitationOptions { fetch, pdf: Some(pdf), clock });
+    let library = match library.is_empty() {
+        true => config.library.clone(),
+        false => library.to_vec(),
+    };
+    let library = cited_files(config, library)?;
+    let checker = Citations::new(CitationOptions { fetch, pdf: Some(pdf), library, clock });
     Ok(Some((Citations::profile(), Arc::new(checker))))
+}
+
+/// Returns the means to compare reports of the library with its files; `None` without a library that can be read.
+fn cited_files(config: &Config, folders: Vec<PathBuf>) -> CommandResult<Option<LibraryAccess>> {
+    if folders.is_empty() {
+        return Ok(None);
+    }
+    let library = match library(config, folders)? {
+        Ok(library) => library,
+        // Checks of other reports need no library.
+        Err(error) => {
+            tracing::warn!(%error, "the library cannot be read; its reports cannot be checked");
+            return Ok(None);
+        }
+    };
+    let profile = library.profile();
+    let open = move || -> OpenLibrary {
+        let files = library.cited_files();
+        Box::new(move |place| files.read(place).map(library_file))
+    };
+    Ok(Some(LibraryAccess { profile, open: Arc::new(open) }))
+}
+
+fn library_file(file: CitedFile) -> LibraryFile {
+    let mut header: Option<Arc<[String]>> = None;
+    let mut block = |part: CitedPart| {
+        let CitedPart { headings, text, kind } = part;
+        let (text, kind) = match kind {
+            CitedPartKind::Paragraph => (text, BlockKind::Paragraph),
+            CitedPartKind::Item => (text, BlockKind::Item),
+            CitedPartKind::Head(cells) => {
+                let text = cells.join(" | ");
+                header = Some(cells.into());
+                return Block { headings, text, kind: BlockKind::Row, header: None };
+            }
+            CitedPartKind::Row(cells) => (cells.join(" | "), BlockKind::Row),
+        };
+        if kind != BlockKind::Row {
+            header = None;
+        }
+        Block { headings, text, kind, header: header.clone() }
+    };
+    LibraryFile {
+        digest: file.digest,
+        modified: file.modified,
+        title: file.title,
+        blocks: file.parts.into_iter().map(&mut block).collect(),
+    }
 }
 
 /// Returns the profile that a worker must have to run this workflow's jobs.

@@ -1,6 +1,7 @@
 //! Checks of citations as runs: free, and each fetched source is a recorded step, so that a check goes on after a
 //! crash without fetching a source again (J1).
 
+mod files;
 mod recorder;
 
 use std::sync::Arc;
@@ -13,11 +14,14 @@ use outlast_core::{
 };
 use outlast_sources::{
     Check, CitationCheck, CitedSource, FetchOptions, Fetcher, FetcherError, PdfReader, Report,
+    SourceReaders,
 };
 use serde_json::json;
 use tokio::sync::{Semaphore, mpsc};
 use tokio::task::JoinHandle;
 
+use self::files::file_reader;
+pub use self::files::{LibraryAccess, LibraryFile, OpenLibrary};
 use self::recorder::JournalRecorder;
 
 /// The number of checks that one process runs at a time, next to its other jobs: slow sites must not hold up research.
@@ -32,6 +36,8 @@ pub struct CitationOptions {
     pub fetch: FetchOptions,
     /// The converter of PDFs.
     pub pdf: Option<PdfReader>,
+    /// The files of the library.
+    pub library: Option<LibraryAccess>,
     /// The clock that dates checks.
     pub clock: Arc<dyn Clock>,
 }
@@ -195,14 +201,17 @@ async fn check(
     journal: Option<RunJournal>,
     steps: &Steps,
 ) -> Result<CitationCheck, ProviderError> {
+    let library = options.library.clone();
+    let may_fetch = !request.stays_local;
     let parse = move || {
-        let CheckRequest { report, sources, conversation: _ } = request;
+        let files = file_reader(&request, library.as_ref());
+        let CheckRequest { report, sources, .. } = request;
         let sources = sources.into_iter();
         let sources = sources.map(|it| CitedSource { number: it.number, url: it.url }).collect();
-        Check::new(Report::with_sources(&report, sources))
+        (Check::new(Report::with_sources(&report, sources)), files)
     };
     // A long report takes a while.
-    let mut check = tokio::task::spawn_blocking(parse).await.map_err(|_| failed())?;
+    let (mut check, files) = tokio::task::spawn_blocking(parse).await.map_err(|_| failed())?;
     let fetcher = Fetcher::new(options.fetch.clone()).map_err(misconfigured)?;
     let all = check.pending().len();
     report(steps, 0, format!("0 of {all} sources"));
@@ -212,7 +221,9 @@ async fn check(
         let percent = (done * 95).checked_div(all).and_then(|percent| u8::try_from(percent).ok());
         report(steps, percent.unwrap_or(0), format!("{done} of {all} sources"));
     };
-    check.run(Arc::new(fetcher), options.pdf.clone(), Arc::clone(&recorder), progress).await;
+    let fetcher = Arc::new(fetcher);
+    let readers = SourceReaders { fetcher, may_fetch, pdf: options.pdf.clone(), files };
+    check.run(readers, Arc::clone(&recorder), progress).await;
     if recorder.was_stopped() {
         let sentence = "the check was stopped: its job belongs to another worker";
         return Err(ProviderError::new(

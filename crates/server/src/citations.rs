@@ -1,9 +1,9 @@
 //! Checks of citations in answers, on the page and in exports: their results, and their summaries.
 
 use outlast_core::conversation::Conversation;
-use outlast_core::{Body, Job, NewJob, Scope, StoreError};
+use outlast_core::{Body, Job, Scope, Source, StoreError};
 use outlast_engine::Engine;
-use outlast_sources::{CitationCheck, Totals};
+use outlast_sources::{CitationCheck, CitedSource, Report, Totals};
 use serde::{Deserialize as _, Serialize};
 
 /// Returns the result of a check that has succeeded.
@@ -55,7 +55,18 @@ pub(crate) async fn check_of(
     Ok(check.as_ref().and_then(citation_check))
 }
 
+/// Returns true if a report cites addresses, which a check would fetch.
+pub fn has_web_sources(report: &Job) -> bool {
+    let Some(Body::Report { text, sources, .. }) = report.output().map(|output| &output.body)
+    else {
+        return false;
+    };
+    let cited = |source: &Source| CitedSource { number: source.number, url: source.url.clone() };
+    let sources = Report::with_sources(text, sources.iter().map(cited).collect()).sources;
+    sources.iter().any(|it| it.url.starts_with("https://") || it.url.starts_with("http://"))
+}
+
 /// Returns the last turn with a report that can be checked.
 pub(crate) fn last_report(conversation: &Conversation) -> Option<&Job> {
-    conversation.turns().filter(|turn| NewJob::check_of(turn).is_some()).last()
+    conversation.turns().filter(|turn| turn.has_report()).last()
 }

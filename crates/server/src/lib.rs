@@ -31,7 +31,7 @@ mod page;
 pub use page::{Carry, PageEntry, PageOptions, PageResearch, PageView};
 
 mod citations;
-pub use citations::citation_check;
+pub use citations::{citation_check, has_web_sources};
 
 mod retry;
 pub use retry::{RetrySettings, retry_job, retry_key, retry_of};

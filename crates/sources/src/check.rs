@@ -2,22 +2,22 @@
 //! can go on without fetching a source again.
 
 mod result;
+mod run;
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use tokio::sync::Semaphore;
-use tokio::task::JoinSet;
 use url::Url;
 
 pub use self::result::{
     CheckedClaim, CheckedSource, CitationCheck, ClaimVerdict, FoundPassage, Reason, SourceVerdict,
     Totals,
 };
+pub use self::run::{FileReader, LocalFile, SourceReaders, StepRecord, StepRecorder};
 use super::compare::{ClaimFacts, Evidence, PageFacts};
 use super::facts::Vocabulary;
-use super::fetch::{FetchError, Fetched, Fetcher};
+use super::fetch::{FetchError, Fetched};
 use super::markdown::{CitedSource, Report};
 use super::page::{Obstacle, Page, PdfReader, Unreadable};
 use super::text::{Language, normalize};
@@ -39,6 +39,19 @@ pub struct SourceStep {
 }
 
 impl SourceStep {
+    fn unread(source: &CitedSource) -> Self {
+        Self {
+            source: source.clone(),
+            verdict: SourceVerdict::Unreachable,
+            reason: Some(Reason::Unreachable),
+            final_url: None,
+            title: None,
+            http_status: None,
+            detail: None,
+            evidence: Vec::new(),
+        }
+    }
+
     /// The verdict, before it is known if another source answered.
     pub fn verdict(&self) -> SourceVerdict {
         self.verdict
@@ -53,35 +66,6 @@ impl SourceStep {
     pub fn remove_passages(&mut self) {
         self.evidence.iter_mut().for_each(|(_, evidence)| evidence.passage = None);
     }
-}
-
-/// Records the steps of a check, one for each address, so that a check that is begun again does not fetch them again.
-pub trait StepRecorder: Send + Sync + 'static {
-    /// Finds the steps of an address, or records that it is about to be fetched.
-    fn begin(&self, address: &str) -> impl Future<Output = StepRecord> + Send;
-
-    /// Records the steps of an address.
-    fn end(&self, address: &str, steps: &[SourceStep]) -> impl Future<Output = ()> + Send;
-}
-
-/// The answer of a recorder.
-#[derive(Clone, Debug, PartialEq)]
-pub enum StepRecord {
-    /// The address may be fetched.
-    New,
-    /// It was fetched before, with these results.
-    Done(Vec<SourceStep>),
-    /// The check must not go on.
-    Stopped,
-}
-
-/// Records nothing.
-impl StepRecorder for () {
-    async fn begin(&self, _address: &str) -> StepRecord {
-        StepRecord::New
-    }
-
-    async fn end(&self, _address: &str, _steps: &[SourceStep]) {}
 }
 
 /// A check of one report.
@@ -124,16 +108,7 @@ impl Check {
         fetched: &Result<Fetched, FetchError>,
         pdf: Option<&PdfReader>,
     ) -> SourceStep {
-        let mut step = SourceStep {
-            source: source.clone(),
-            verdict: SourceVerdict::Unreachable,
-            reason: Some(Reason::Unreachable),
-            final_url: None,
-            title: None,
-            http_status: None,
-            detail: None,
-            evidence: Vec::new(),
-        };
+        let mut step = SourceStep::unread(source);
         let fetched = match fetched {
             Ok(fetched) => fetched,
             Err(error) => {
@@ -198,6 +173,27 @@ impl Check {
         step
     }
 
+    /// Compares a local file with the claims that cite it.
+    pub(crate) fn judge_file(&self, source: &CitedSource, file: LocalFile) -> SourceStep {
+        let mut step = SourceStep::unread(source);
+        let (verdict, reason, detail) = match file {
+            LocalFile::Unchanged { title, blocks } => {
+                let page = Page::from_blocks(title, blocks);
+                if !page.blocks.is_empty() {
+                    (step.verdict, step.reason) = (SourceVerdict::Ok, None);
+                    step.title = page.title.clone();
+                    self.compare(&mut step, &page);
+                    return step;
+                }
+                let detail = "the file has no text that can be read now".to_owned();
+                (SourceVerdict::Unreadable, Reason::Unreadable, detail)
+            }
+            LocalFile::Changed(detail) => (SourceVerdict::Changed, Reason::Changed, detail),
+            LocalFile::Refused(detail) => (SourceVerdict::Refused, Reason::Refused, detail),
+        };
+        SourceStep { verdict, reason: Some(reason), detail: Some(detail), ..step }
+    }
+
     fn compare(&self, step: &mut SourceStep, page: &Page) {
         let number = step.source.number;
         let citing = self
@@ -211,58 +207,6 @@ impl Check {
             let facts = PageFacts::new(page);
             step.evidence =
                 citing.into_iter().map(|at| (at, facts.compare(&self.claims[at]))).collect();
-        }
-    }
-
-    /// Fetches and judges the sources without a step, and records each. `progress` is called with every step and the
-    /// number of sources that are left.
-    pub async fn run<R: StepRecorder>(
-        &mut self,
-        fetcher: Arc<Fetcher>,
-        pdf: Option<PdfReader>,
-        recorder: Arc<R>,
-        mut progress: impl FnMut(&SourceStep, usize),
-    ) {
-        let mut by_address: HashMap<String, Vec<CitedSource>> = HashMap::new();
-        for source in self.pending() {
-            let address = source.url.split('#').next().unwrap_or("").to_owned();
-            by_address.entry(address).or_default().push(source);
-        }
-        let mut left: usize = by_address.values().map(Vec::len).sum();
-        let room = Arc::new(Semaphore::new(fetcher.at_once()));
-        let check = Arc::new(self.clone());
-        let mut tasks = JoinSet::new();
-        for (address, sources) in by_address {
-            let (fetcher, pdf, room, check) =
-                (fetcher.clone(), pdf.clone(), room.clone(), check.clone());
-            let recorder = recorder.clone();
-            tasks.spawn(async move {
-                let turn = fetcher.turn(&address).await;
-                // Bodies that wait to be judged are limited as well as those that are being fetched.
-                let _room = room.acquire_owned().await;
-                match recorder.begin(&address).await {
-                    StepRecord::New => {}
-                    StepRecord::Done(steps) => return Ok(steps),
-                    StepRecord::Stopped => return Ok(Vec::new()),
-                }
-                let fetched = fetcher.fetch_in_turn(&address, turn).await;
-                let judge = move || {
-                    let judge = |source| check.judge(source, &fetched, pdf.as_ref());
-                    sources.iter().map(judge).collect::<Vec<_>>()
-                };
-                let steps = tokio::task::spawn_blocking(judge).await?;
-                recorder.end(&address, &steps).await;
-                Ok::<_, tokio::task::JoinError>(steps)
-            });
-        }
-        while let Some(done) = tasks.join_next().await {
-            // A panic while judging one page must not lose the others: its source stays without a step.
-            let Ok(Ok(steps)) = done else { continue };
-            for step in steps {
-                left -= 1;
-                progress(&step, left);
-                self.record(step);
-            }
         }
     }
 

@@ -17,8 +17,8 @@ mod address;
 
 pub use address::Refusal;
 pub use check::{
-    Check, CheckedClaim, CheckedSource, CitationCheck, ClaimVerdict, FoundPassage, Reason,
-    SourceStep, SourceVerdict, StepRecord, StepRecorder, Totals,
+    Check, CheckedClaim, CheckedSource, CitationCheck, ClaimVerdict, FileReader, FoundPassage,
+    LocalFile, Reason, SourceReaders, SourceStep, SourceVerdict, StepRecord, StepRecorder, Totals,
 };
 pub use fetch::{
     FetchError, FetchLimits, FetchOptions, Fetched, Fetcher, FetcherError, Lookup, system_lookup,

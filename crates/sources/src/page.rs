@@ -185,6 +185,16 @@ impl Page {
         page
     }
 
+    /// Creates a page from the text of a local file.
+    pub(crate) fn from_blocks(title: Option<String>, blocks: Vec<Block>) -> Self {
+        let normal = |block: Block| Block { text: squeeze(&normalize(&block.text)), ..block };
+        let blocks = blocks.into_iter().map(normal).collect();
+        let mut page = Self { title, blocks, ..Self::default() };
+        page.cut();
+        page.find_language();
+        page
+    }
+
     /// The number of words.
     pub fn words(&self) -> usize {
         self.blocks.iter().map(|block| count_words(&block.text)).sum()
@@ -199,6 +209,14 @@ impl Page {
 
     /// Cuts the text at its limit and looks for obstacles.
     fn finish(&mut self) {
+        self.cut();
+        self.find_language();
+        if self.obstacle.is_none() {
+            self.obstacle = self.find_obstacle();
+        }
+    }
+
+    fn cut(&mut self) {
         let mut room = MAX_TEXT;
         for (at, block) in self.blocks.iter_mut().enumerate() {
             if block.text.len() > room {
@@ -209,13 +227,13 @@ impl Page {
             }
             room -= block.text.len();
         }
+    }
+
+    fn find_language(&mut self) {
         if self.language.is_none() {
             let sample: Vec<_> =
                 self.blocks.iter().take(60).map(|block| block.text.as_str()).collect();
             self.language = Language::of(&sample.join(" "));
-        }
-        if self.obstacle.is_none() {
-            self.obstacle = self.find_obstacle();
         }
     }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use outlast_core::{
-    Body, Cancelled, Checkpoint, Job, JobId, JobState, NewJob, OwnerId, Provider,
+    Body, Cancelled, Checkpoint, Job, JobId, JobState, NewJob, OwnerId, Profile, Provider,
     RecoverySemantics, RemoteRun, RemoteStop, ResendPolicy, ResumePolicy, Scope, StateKind, Store,
     StoreError, Visibility,
 };
@@ -85,7 +85,9 @@ impl Bench {
     async fn face(&self, options: Options) -> Process {
         let store: Arc<dyn Store> = self.store.clone();
         let provider: Arc<dyn Provider> = Arc::new(Handle(self.provider.clone()));
-        let providers = Providers::from([(Scripted::profile(), provider)]);
+        let checks = Profile::new(Profile::CITATIONS);
+        let providers =
+            Providers::from([(Scripted::profile(), Arc::clone(&provider)), (checks, provider)]);
         let stop = Shutdown::new();
         let (engine, follower) =
             Engine::new(store, providers, options, stop.clone()).await.unwrap();

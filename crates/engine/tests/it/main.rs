@@ -14,6 +14,7 @@ mod overheard;
 
 mod cancelling;
 mod carrying;
+mod checking;
 mod crashing;
 mod holding;
 mod leaving;

@@ -1,5 +1,7 @@
 //! `outlast check` on the command line.
 
+use std::path::PathBuf;
+
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 
@@ -23,6 +25,9 @@ pub(crate) struct CheckArgs {
     /// Fetch the web sources of a report with text of local documents, without asking
     #[arg(long)]
     pub(crate) yes: bool,
+    /// Compare a report of the library with the files in this folder, which it was written from; may be repeated
+    #[arg(long, value_name = "DIR")]
+    pub(crate) library: Vec<PathBuf>,
     /// Exit with 1 if a claim or a source has one of these verdicts, separated by commas
     #[arg(long, value_name = "LIST", value_delimiter = ',', hide_possible_values = true, value_parser = verdict())]
     pub(crate) fail_on: Vec<String>,

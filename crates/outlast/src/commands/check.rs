@@ -8,9 +8,9 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::Context as _;
-use outlast_core::{Job, JobState, NewJob};
+use outlast_core::{CallMode, FetchConsent, Job, JobState, NewJob};
 use outlast_engine::{Engine, LeaveTime, Worker, WorkerRole};
-use outlast_server::citation_check;
+use outlast_server::{citation_check, has_web_sources};
 use serde_json::json;
 use sha2::{Digest as _, Sha256};
 
@@ -44,7 +44,7 @@ pub(super) async fn run(global: &Global, args: CheckArgs) -> CommandResult {
     let config = super::load_config(global, &[])?;
     super::start_quiet_log(global, &config)?;
     start::check_detach(args.detach, &config)?;
-    let Some(checker) = wire::citation_checks(&config)? else {
+    let Some(checker) = wire::citation_checks(&config, &args.library)? else {
         let hint = "set citations.check (OUTLAST_CHECK_CITATIONS) to on-request";
         return refuse("citation checks are switched off", hint);
     };
@@ -76,8 +76,18 @@ fn target(given: &str) -> CommandResult<Target> {
     if is_id {
         return Ok(Target::Id(given.to_owned()));
     }
+    if !given.contains(['.', '/']) && given != "-" && !Path::new(given).exists() {
+        return Err(unknown_target(given, CommandError::wrong));
+    }
     let name = if given == "-" { "standard input".to_owned() } else { ui::short(given, 100) };
     Ok(Target::Document { title: name, text: read(Path::new(given))? })
+}
+
+/// Returns the error for a word that names neither a report nor a file.
+fn unknown_target(given: &str, error: fn(String, String) -> CommandError) -> CommandError {
+    let given = ui::short(given, 64);
+    let hint = "`outlast jobs list` shows the ids of your jobs";
+    error(format!("there is no job `{given}`, and no file of that name"), hint.to_owned())
 }
 
 fn read(file: &Path) -> CommandResult<String> {
@@ -109,38 +119,59 @@ async fn check_report(session: &CommandSession<'_>, id: &str, args: &CheckArgs) 
     {
         return ended(args, &check);
     }
-    // The addresses of such a report could reveal text of local documents (J4).
-    if report.holds_library_text() && !args.yes {
-        let question = "The report has text of local documents. Fetch its web sources, which reveals their addresses?";
-        if !ui::can_ask() {
-            let hint = "--yes fetches them";
-            return refuse(
-                "the report has text of local documents: its sources are fetched only with your consent",
-                hint,
-            );
-        }
-        if !ui::confirm(question) {
-            ui::remark("Nothing was fetched.");
-            return DONE;
-        }
-    }
+    let Some(consent) = consent(&report, args)? else {
+        ui::remark("Nothing was fetched.");
+        return DONE;
+    };
+    let mode = if args.fresh { CallMode::Fresh } else { CallMode::Attach };
     start_and_follow(session, args, async |engine| {
-        let started = engine.start_check(&report, TOOL).await.map_err(start::explain_refusal)?;
+        let started = engine.start_check(&report, TOOL, consent, mode).await;
+        let started = started.map_err(start::explain_refusal)?;
         started.map(|started| started.job).ok_or_else(|| no_report(&report))
     })
     .await
 }
 
+/// Asks for the consent to fetch the web sources of a report with text of local documents: their addresses could reveal
+/// that text (J4). Without it, the files of the library are still compared; `None` if the report cites none.
+fn consent(report: &Job, args: &CheckArgs) -> CommandResult<Option<FetchConsent>> {
+    if !report.holds_library_text() || args.yes {
+        return Ok(Some(FetchConsent::Given));
+    }
+    if !has_web_sources(report) {
+        return Ok(Some(FetchConsent::NotGiven));
+    }
+    let question = "The report has text of local documents. Fetch its web sources, which reveals their addresses?";
+    if ui::can_ask() && ui::confirm(question) {
+        return Ok(Some(FetchConsent::Given));
+    }
+    let can_ask = ui::can_ask();
+    if report.is_of_library() {
+        let hint = if can_ask { "" } else { "; --yes fetches them" };
+        ui::remark(&format!("Only the files of the library are read{hint}."));
+        return Ok(Some(FetchConsent::NotGiven));
+    }
+    if can_ask {
+        return Ok(None);
+    }
+    refuse(
+        "the report has text of local documents: its sources are fetched only with your consent",
+        "--yes fetches them",
+    )
+}
+
 /// Returns the job with this id, or the last job with a report of the conversation with this id.
 async fn report(session: &CommandSession<'_>, id: &str) -> CommandResult<Job> {
-    let failed = match find::job(session, id).await {
-        Ok(job) if job.output().is_some() || job.new.request.is_citation_check() => return Ok(job),
-        Ok(job) => return Err(no_report(&job)),
-        Err(failed) => failed,
-    };
-    match find::conversation(session, id).await {
-        Ok(FoundConversation::Stored(found)) => {
-            let last = found.turns().filter(|turn| NewJob::check_of(turn).is_some()).last();
+    match find::job_if_any(session, id).await? {
+        Some(job) if job.output().is_some() || job.new.request.is_citation_check() => {
+            return Ok(job);
+        }
+        Some(job) => return Err(no_report(&job)),
+        None => {}
+    }
+    match find::conversation_if_any(session, id).await? {
+        Some(FoundConversation::Stored(found)) => {
+            let last = found.turns().filter(|turn| turn.has_report()).last();
             last.cloned().ok_or_else(|| {
                 CommandError::failed(
                     format!("conversation {} has no report yet", found.id),
@@ -148,13 +179,13 @@ async fn report(session: &CommandSession<'_>, id: &str) -> CommandResult<Job> {
                 )
             })
         }
-        Ok(FoundConversation::Archived(_)) => refuse(
+        Some(FoundConversation::Archived(_)) => refuse(
             "the conversation is only in files",
             format!(
                 "`outlast conversations export {id} -o report.md`, then `outlast check report.md`"
             ),
         ),
-        Err(_) => Err(failed),
+        None => Err(unknown_target(id, CommandError::failed)),
     }
 }
 
@@ -172,7 +203,7 @@ async fn start_and_follow(
     let CommandSession { engine, stop, .. } = session;
     if args.detach {
         let job = start(engine).await?;
-        return start::detach(session, &[], &job, args.json).await;
+        return start::detach(session, &args.library, &job, args.json).await;
     }
     outlast_engine::spawn(stop_on_signals(stop.clone())?);
     let worker =
@@ -190,7 +221,7 @@ async fn start_and_follow(
     if job.state.kind().is_terminal() {
         return ended(args, &job);
     }
-    let carrier = left_worker::ensure(session, &[], &job).await?;
+    let carrier = left_worker::ensure(session, &args.library, &job).await?;
     Ok(left_worker::leave(&carrier, &job))
 }
 

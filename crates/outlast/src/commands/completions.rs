@@ -38,6 +38,10 @@ fn with_ids(shell: clap_complete::Shell, script: &str) -> String {
 
 const BASH_IDS: &str = r#"_outlast_or_ids() {
     local word=${COMP_WORDS[COMP_CWORD]}
+    if [[ $COMP_CWORD -eq 2 && ${COMP_WORDS[1]} == check && $word != -* ]]; then
+        COMPREPLY=($(compgen -W "$(outlast jobs list --limit 100 2>/dev/null | awk 'NR > 1 { print $1 }')" -- "$word") $(compgen -f -- "$word"))
+        return
+    fi
     if [[ $COMP_CWORD -ge 3 && ${COMP_WORDS[1]} == jobs && $word != -* ]]; then
         case ${COMP_WORDS[2]} in
             show | watch | wait | cancel | retry)
@@ -52,6 +56,11 @@ const BASH_IDS: &str = r#"_outlast_or_ids() {
 "#;
 
 const ZSH_IDS: &str = r#"_outlast_or_ids() {
+    if (( CURRENT == 3 )) && [[ $words[2] == check && $words[CURRENT] != -* ]]; then
+        compadd -V jobs -- ${(f)"$(outlast jobs list --limit 100 2>/dev/null | awk 'NR > 1 { print $1 }')"}
+        _files
+        return
+    fi
     if (( CURRENT >= 4 )) && [[ $words[2] == jobs && $words[CURRENT] != -* ]]; then
         case $words[3] in
             show | watch | wait | cancel | retry)
@@ -66,6 +75,7 @@ const ZSH_IDS: &str = r#"_outlast_or_ids() {
 "#;
 
 const FISH_IDS: &str = r#"complete -c outlast -f -n '__fish_seen_subcommand_from jobs; and __fish_seen_subcommand_from show watch wait cancel retry' -a '(outlast jobs list --limit 100 2>/dev/null | awk \'NR > 1 { print $1 "\t" $2 }\')'
+complete -c outlast -n '__fish_seen_subcommand_from check; and not __fish_seen_subcommand_from store' -a '(outlast jobs list --limit 100 2>/dev/null | awk \'NR > 1 { print $1 "\t" $2 }\')'
 "#;
 
 /// Prints the output of `outlast --version`.

@@ -21,32 +21,42 @@ const CONVERSATIONS_PER_PAGE: u32 = 1_000;
 
 /// Returns the job with this id or unique prefix.
 pub(super) async fn job(session: &CommandSession<'_>, given: &str) -> CommandResult<Job> {
-    let (engine, scope) = (&session.engine, session.own());
-    let is_prefix = (SHORTEST_PREFIX..=32).contains(&given.len())
-        && given.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
-    let id_prefix = Some(given.to_owned());
-    let query = JobQuery { id_prefix, limit: SHOWN as u32, ..JobQuery::default() };
-    let ids: Vec<JobId> = match given.parse() {
-        _ if !is_prefix => Vec::new(),
-        Ok(id) => vec![id],
-        Err(_) => engine.list(&scope, &query).await?.jobs.iter().map(|job| job.id).collect(),
-    };
-    let job = match ids.as_slice() {
-        [id] => engine.job(&scope, id).await?,
-        [] => None,
-        many => return Err(ambiguous("jobs", given, many)),
-    };
-    if let Some(job) = job {
+    if let Some(job) = job_if_any(session, given).await? {
         return Ok(job);
     }
     if let Some(failed) = is_conversation(session, given).await? {
         return Err(failed);
     }
-    if is_prefix {
+    if is_job_prefix(given) {
         return Err(CommandError::failed(format!("there is no job `{given}`"), JOB_IDS));
     }
     let hint = format!("give 8 to 32 lower-case hexadecimal digits; {JOB_IDS}");
     refuse(format!("`{}` is not the id of a job", ui::short(given, 64)), hint)
+}
+
+fn is_job_prefix(given: &str) -> bool {
+    (SHORTEST_PREFIX..=32).contains(&given.len())
+        && given.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
+}
+
+/// Returns the job with this id or unique prefix, if there is one.
+pub(super) async fn job_if_any(
+    session: &CommandSession<'_>,
+    given: &str,
+) -> CommandResult<Option<Job>> {
+    let (engine, scope) = (&session.engine, session.own());
+    let id_prefix = Some(given.to_owned());
+    let query = JobQuery { id_prefix, limit: SHOWN as u32, ..JobQuery::default() };
+    let ids: Vec<JobId> = match given.parse() {
+        _ if !is_job_prefix(given) => Vec::new(),
+        Ok(id) => vec![id],
+        Err(_) => engine.list(&scope, &query).await?.jobs.iter().map(|job| job.id).collect(),
+    };
+    match ids.as_slice() {
+        [id] => Ok(engine.job(&scope, id).await?),
+        [] => Ok(None),
+        many => Err(ambiguous("jobs", given, many)),
+    }
 }
 
 /// Returns an error if a job was requested and this is a conversation.
@@ -94,20 +104,27 @@ pub(super) async fn conversation(
         let hint = format!("give its first 8 characters or more; {hint}");
         return refuse(format!("`{}` is not the id of a conversation", ui::short(given, 64)), hint);
     }
-    if let Some(found) = whole(session, &ConversationId::new(given)).await? {
-        return Ok(found);
-    }
-    let ids = find_by_start(session, given).await?;
-    let found = match ids.as_slice() {
-        [id] => whole(session, id).await?,
-        [] => None,
-        many => return Err(ambiguous("conversations", given, many)),
-    };
-    if let Some(found) = found {
+    if let Some(found) = conversation_if_any(session, given).await? {
         return Ok(found);
     }
     let none = || CommandError::failed(format!("there is no conversation `{given}`"), hint);
     Err(is_job(session, given).await?.unwrap_or_else(none))
+}
+
+/// Returns the conversation with this id or unique prefix, if there is one.
+pub(super) async fn conversation_if_any(
+    session: &CommandSession<'_>,
+    given: &str,
+) -> CommandResult<Option<FoundConversation>> {
+    if let Some(found) = whole(session, &ConversationId::new(given)).await? {
+        return Ok(Some(found));
+    }
+    let ids = find_by_start(session, given).await?;
+    match ids.as_slice() {
+        [id] => whole(session, id).await,
+        [] => Ok(None),
+        many => Err(ambiguous("conversations", given, many)),
+    }
 }
 
 async fn whole(

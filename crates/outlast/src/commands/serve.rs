@@ -106,7 +106,7 @@ pub(super) async fn run(global: &Global, args: ServeArgs) -> CommandResult {
         options.polls.sharing = http.sharing();
     }
     options.lease = args.lease_ms.map_or(options.lease, Duration::from_millis);
-    let checks = citation_checks(&config)?;
+    let checks = citation_checks(&config, &[])?;
     let providers: Providers = research.into_iter().chain(workflows).chain(checks).collect();
     let providers = metered::providers(providers, &metrics);
     let opened = store.engine(&config, options, providers, stop.clone()).await?;

@@ -58,7 +58,7 @@ pub(super) async fn run(global: &Global, args: WorkerArgs) -> CommandResult {
     };
     providers.extend(research);
     // A detached worker may be there for checks alone.
-    let checks = citation_checks(&config)?;
+    let checks = citation_checks(&config, &args.library)?;
     if providers.is_empty() && (identity.is_none() || checks.is_none()) {
         return Err(no_provider());
     }

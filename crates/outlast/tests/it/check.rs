@@ -1,5 +1,6 @@
 //! `outlast check` (J1): reports and Markdown files, a web on loopback, the real binary.
 
+mod files;
 mod killed;
 mod reports;
 pub(crate) mod web;

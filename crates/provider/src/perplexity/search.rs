@@ -92,6 +92,7 @@ fn sources(hits: Vec<Hit>) -> Vec<Source> {
             title: text(title.0),
             date: text(date.0),
             snippet: text(snippet.0),
+            digest: None,
         })
         .collect()
 }

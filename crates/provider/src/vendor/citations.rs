@@ -178,7 +178,7 @@ impl NumberedSources {
         let number = next.unwrap_or(u32::MAX);
         self.by_url.insert(url.to_owned(), number);
         let (url, title) = (url.to_owned(), title.map(str::to_owned));
-        self.all.push(Source { number, url, title, date: None, snippet: None });
+        self.all.push(Source { number, url, title, ..Source::default() });
         number
     }
 }

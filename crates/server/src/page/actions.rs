@@ -7,8 +7,8 @@ use axum::extract::Path;
 use http::StatusCode;
 use maud::{Markup, html};
 use outlast_core::{
-    ConversationId, Cost, Job, JobId, NanoUsd, NewJob, Prune, Resend, StateKind, StoreError,
-    visible,
+    CallMode, ConversationId, Cost, FetchConsent, Job, JobId, NanoUsd, NewJob, Prune, Resend,
+    StateKind, StoreError, visible,
 };
 
 use super::asking::refusal;
@@ -19,6 +19,7 @@ use super::form::Fields;
 use super::layout::{see_job, see_other};
 use super::request::{PageRequest, PageResult, Replacement, all_jobs};
 use super::timeline::retry_text;
+use crate::citations::has_web_sources;
 use crate::retry::{RetrySettings, retry_job, retry_key};
 
 /// The number of times, and the interval, at which a deletion checks that the run of a just-cancelled question has been
@@ -150,7 +151,7 @@ pub(super) async fn start_retry(
 async fn check(asked: &PageRequest, job: &Job, is_confirmed: bool, fields: &Fields) -> PageResult {
     let Some(carry) = &asked.options().checks else { return Err(asked.not_found()) };
     let engine = asked.engine();
-    if job.holds_library_text() && !is_confirmed {
+    if job.holds_library_text() && !is_confirmed && has_web_sources(job) {
         let confirm = Confirm {
             title: "Check the citations of this report?",
             about: title(job),
@@ -163,7 +164,13 @@ async fn check(asked: &PageRequest, job: &Job, is_confirmed: bool, fields: &Fiel
         };
         return Ok(confirm.answer(&asked.visitor));
     }
-    match engine.start_check(job, "the page").await {
+    let known = engine.finished_check(&asked.visitor.scope(), &job.id).await;
+    let mode = match known.map_err(|error| not_done(asked, job, &error))? {
+        Some(_) => CallMode::Fresh,
+        None => CallMode::Attach,
+    };
+    let consent = if is_confirmed { FetchConsent::Given } else { FetchConsent::NotGiven };
+    match engine.start_check(job, "the page", consent, mode).await {
         Ok(Some(started)) => {
             let id = started.job.id;
             carry(started.job).await;

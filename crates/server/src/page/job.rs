@@ -3,7 +3,7 @@
 use axum::extract::Path;
 use maud::{Markup, html};
 use outlast_core::conversation::Conversation;
-use outlast_core::{Job, JobQuery, JobState, NewJob, StoreError, Timestamp, visible};
+use outlast_core::{Job, JobQuery, JobState, StoreError, Timestamp, visible};
 use outlast_engine::Reading;
 use outlast_sources::CitationCheck;
 
@@ -170,7 +170,7 @@ fn actions(asked: &PageRequest, job: &Job, check: Option<&CitationCheck>) -> Mar
                 JobState::Failed { .. } | JobState::Cancelled { .. } => (form("retry", "Retry", None)),
                 JobState::Succeeded { .. } => {
                     button type="button" data-copy-report={ "/ui/jobs/" (id) "/export/md" } hidden { "Copy" }
-                    @if asked.options().checks.is_some() && NewJob::check_of(job).is_some() {
+                    @if asked.options().checks.is_some() && job.has_report() {
                         (form("check", if check.is_some() { "Check citations again" } else { "Check citations" }, None))
                     }
                     (downloads::links(&format!("/ui/jobs/{id}")))

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use outlast_sources::{
     Check, CitationCheck, ClaimVerdict, FetchOptions, Fetcher, Lookup, Reason, Report,
-    SourceVerdict,
+    SourceReaders, SourceVerdict,
 };
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
@@ -45,9 +45,13 @@ async fn serve(
     (port, count)
 }
 
+fn readers() -> SourceReaders {
+    SourceReaders { fetcher: Arc::new(fetcher()), may_fetch: true, pdf: None, files: None }
+}
+
 async fn check(markdown: &str) -> CitationCheck {
     let mut check = Check::new(Report::parse(markdown));
-    check.run(Arc::new(fetcher()), None, Arc::new(()), |_, _| {}).await;
+    check.run(readers(), Arc::new(()), |_, _| {}).await;
     check.finish("2026-01-01T00:00:00.000Z".to_owned())
 }
 
@@ -151,16 +155,14 @@ async fn a_check_goes_on_with_the_steps_that_were_stored() {
     let mut first = Check::new(Report::parse(&report));
     let mut stored = Vec::new();
     first
-        .run(Arc::new(fetcher()), None, Arc::new(()), |step, _| {
-            stored.push(serde_json::to_string(step).unwrap())
-        })
+        .run(readers(), Arc::new(()), |step, _| stored.push(serde_json::to_string(step).unwrap()))
         .await;
     let mut second = Check::new(Report::parse(&report));
     for step in &stored[..6] {
         second.record(serde_json::from_str(step).unwrap());
     }
     assert_eq!(second.pending().len(), 4);
-    second.run(Arc::new(fetcher()), None, Arc::new(()), |_, _| {}).await;
+    second.run(readers(), Arc::new(()), |_, _| {}).await;
     assert_eq!(count.load(Ordering::SeqCst), 14);
     assert_eq!(first.finish(String::new()), second.finish(String::new()));
 }

@@ -59,6 +59,12 @@ async fn j1_what_has_no_report_is_refused() {
     let unknown = world.run(&["check", "0123456789abcdef"]).await;
     assert_eq!(unknown.code, Some(1), "{unknown:?}");
     assert!(unknown.stderr.contains("no job"), "{unknown:?}");
+    for (word, code) in [("nosuch", 2), ("nosuchreport", 1)] {
+        let unknown = world.run(&["check", word]).await;
+        assert_eq!(unknown.code, Some(code), "{unknown:?}");
+        let sentence = format!("there is no job `{word}`, and no file of that name");
+        assert!(unknown.stderr.contains(&sentence), "{unknown:?}");
+    }
 }
 
 async fn checks(world: &World) -> Vec<Value> {
@@ -81,32 +87,4 @@ async fn j4_always_checks_each_report_once() {
     assert_eq!(check["totals"]["supported"], 0);
     let checks = checks(&world).await;
     assert_eq!(checks.len(), 1, "the command attached to the check that was started: {checks:#?}");
-}
-
-/// J4: nothing of a report with text of local documents is fetched without consent.
-#[tokio::test]
-async fn j4_a_report_of_the_library_is_fetched_only_with_consent() {
-    let mut world = World::new().await;
-    world.set("OUTLAST_CHECK_CITATIONS", "always");
-    let library = world.data_dir().parent().unwrap().join("library");
-    std::fs::create_dir_all(&library).unwrap();
-    std::fs::write(library.join("otter.md"), "# Otters\n\nThe otter sleeps by day.\n").unwrap();
-    let ran = world
-        .run(&[
-            "research",
-            "--library",
-            library.to_str().unwrap(),
-            "When does the otter sleep?",
-            "--json",
-        ])
-        .await;
-    let job: Value = serde_json::from_str(&ran.stdout).unwrap_or_else(|_| panic!("{ran:?}"));
-    let id = job["id"].as_str().unwrap();
-    assert_eq!(jobs(&world).await.len(), 1, "always does not mean these");
-    let refused = world.run(&["check", id]).await;
-    assert_eq!(refused.code, Some(2), "{refused:?}");
-    assert!(refused.stderr.contains("--yes"), "{refused:?}");
-    assert_eq!(jobs(&world).await.len(), 1);
-    let check = check(&world, &[id, "--yes"]).await;
-    assert!(check["sources"].is_array(), "{check:#}");
 }

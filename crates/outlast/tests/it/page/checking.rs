@@ -35,13 +35,16 @@ async fn j3_the_page_checks_a_report_and_shows_what_was_found() {
     assert_eq!(other.get(&check).await.status, 404);
 }
 
-/// J4: a report with text of local documents needs a confirmation.
+/// J4: a report with text of local documents needs a confirmation before its pages are fetched, and none for its files.
 #[tokio::test]
 async fn j4_a_report_of_the_library_asks_first() {
     let mut world = World::new().await;
     let library = world.data_dir().parent().unwrap().join("library");
     std::fs::create_dir_all(&library).unwrap();
-    std::fs::write(library.join("otter.md"), "# Otters\n\nThe otter sleeps by day.\n").unwrap();
+    let otters = "# Otters\n\nThe otter sleeps by day, see http://127.0.0.1:1/otter.\n";
+    std::fs::write(library.join("otter.md"), otters).unwrap();
+    std::fs::write(library.join("heron.md"), "# Herons\n\nThe heron nests in high trees.\n")
+        .unwrap();
     world.set("OUTLAST_LIBRARY", library.to_str().unwrap());
     world.set("OUTLAST_PROVIDERS", "library");
     let served = Served::start(&mut world, &[]).await;
@@ -52,6 +55,11 @@ async fn j4_a_report_of_the_library_asks_first() {
     assert_eq!(asked.status, 200);
     assert!(asked.body.contains("text of local documents"), "{}", asked.body);
     let started = browser.post(&format!("{report}/check"), &[("confirmed", "yes")]).await;
+    let check = started.location.unwrap_or_else(|| panic!("{}", started.body));
+    browser.until(&check, "Citation check").await;
+    let report = browser.ask("Where does the heron nest?").await;
+    browser.until(&report, "state succeeded").await;
+    let started = browser.post(&format!("{report}/check"), &[]).await;
     let check = started.location.unwrap_or_else(|| panic!("{}", started.body));
     browser.until(&check, "Citation check").await;
 }

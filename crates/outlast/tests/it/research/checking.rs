@@ -69,21 +69,29 @@ async fn j3_the_summary_of_a_check_is_part_of_the_history() {
     assert_eq!(client.refused(CHECK, unknown).await.0, "CONVERSATION_NOT_FOUND");
 }
 
-/// J4: an agent cannot have the sources of a report with text of local documents fetched, and a switch removes the tool.
+/// J4: of a report with text of local documents an agent can have the files compared and no page fetched; a switch removes
+/// the tool.
 #[tokio::test]
-async fn j4_agents_check_no_report_of_the_library() {
+async fn j4_agents_check_only_the_files_of_a_library_report() {
     let mut world = World::new().await;
+    let web = Web::serve();
     let library = world.data_dir().parent().unwrap().join("library");
     std::fs::create_dir_all(&library).unwrap();
-    std::fs::write(library.join("otter.md"), "# Otters\n\nThe otter sleeps by day.\n").unwrap();
+    let otters = format!("# Otters\n\nThe otter Lutra weighs 9.5 kg, see {}.\n", web.url(1, "x"));
+    std::fs::write(library.join("otter.md"), otters).unwrap();
     world.set("OUTLAST_LIBRARY", library.to_str().unwrap());
     world.set("OUTLAST_PROVIDERS", "library");
+    world.set("OUTLAST_CITATIONS_ALLOW_PRIVATE", "true");
     let mut client = Client::of(world.serve().await).await;
-    let asked = client.ok("deep_research", json!({ "query": "When does the otter sleep?" })).await;
+    let asked =
+        client.ok("deep_research", json!({ "query": "What does the otter Lutra weigh?" })).await;
     let id = id_of(&asked);
-    let (code, sentence) = client.refused(CHECK, json!({ "conversationId": id })).await;
-    assert_eq!(code, "VALIDATION_ERROR");
-    assert!(sentence.contains("outlast check") && sentence.contains("--yes"), "{sentence}");
+    let checked = client.ok(CHECK, json!({ "conversationId": id })).await.shape;
+    let sources = &checked["citationCheck"]["sources"];
+    assert_eq!(sources[0]["verdict"], "ok", "{checked:#}");
+    assert_eq!(sources[1]["verdict"], "refused", "{checked:#}");
+    assert!(sources[1]["detail"].as_str().unwrap().contains("consent"), "{checked:#}");
+    assert_eq!(web.asked(), Vec::<String>::new());
     world.set("OUTLAST_CHECK_CITATIONS", "never");
     let client = Client::of(world.serve().await).await;
     assert!(client.tools.iter().all(|tool| tool["name"] != CHECK));

@@ -61,7 +61,7 @@ impl Numbers {
         }
         self.by_url.insert(url.clone(), number);
         let (title, date) = (page.title.0.clone(), page.date.0.clone());
-        self.sources.push(Source { number, url: url.clone(), title, date, snippet: None });
+        self.sources.push(Source { number, url: url.clone(), title, date, ..Source::default() });
     }
 
     /// Our number for the provider's marker; one that points nowhere stays as it is, and can be seen to.

@@ -64,7 +64,7 @@ fn source(number: u32, url: &str, result: Option<&OpenedPage>) -> Option<Source>
     }
     let title = result.and_then(|result| result.title.0.clone());
     let date = result.and_then(|result| result.date.0.clone());
-    Some(Source { number, url: url.to_owned(), title, date, snippet: None })
+    Some(Source { number, url: url.to_owned(), title, date, ..Source::default() })
 }
 
 /// Deep research counts and bills its reasoning apart from what it writes.

@@ -69,6 +69,7 @@ fn show_sources(sources: &[Source]) -> Vec<Source> {
         date: source.date.as_deref().map(printable),
         snippet: source.snippet.as_deref().map(printable),
         number: source.number,
+        digest: None,
     });
     shown.collect()
 }

@@ -3,7 +3,9 @@
 use std::fmt::Write as _;
 
 use outlast_core::conversation::Conversation;
-use outlast_core::{Job, JobState, NewJob, RequestContent, Role, printable};
+use outlast_core::{
+    CallMode, FetchConsent, Job, JobState, NewJob, RequestContent, Role, printable,
+};
 use outlast_engine::StartOutcome;
 use outlast_mirror::StatusWord;
 use outlast_sources::{CheckedClaim, CitationCheck};
@@ -109,14 +111,16 @@ impl Research {
         if let Some(known) = known.filter(|_| !arguments.fresh) {
             return Ok(CheckStart::Known(Box::new(known)));
         }
-        if report.holds_library_text() {
+        if report.holds_library_text() && !report.is_of_library() {
             return Err(Refusal::validation(format!(
                 "conversationId: the report has text of local documents, which the addresses of its sources \
                  could reveal; a person can check it with `outlast check {} --yes`",
                 report.id
             )));
         }
-        let started = self.engine.start_check(report, CHECK_CITATIONS).await?;
+        let mode = if arguments.fresh { CallMode::Fresh } else { CallMode::Attach };
+        let consent = FetchConsent::NotGiven;
+        let started = self.engine.start_check(report, CHECK_CITATIONS, consent, mode).await?;
         let started = started.ok_or_else(|| Refusal::validation("there is no report"))?;
         Ok(CheckStart::Started(Box::new(started)))
     }
