@@ -40,6 +40,11 @@ pub trait Provider: Send + Sync {
         None
     }
 
+    /// Returns the time limit of an attempt, if the provider's own settings state one.
+    fn attempt_time(&self, _request: &Request) -> Option<Duration> {
+        None
+    }
+
     /// Sets the store for ids that are created once for each account. Called before anything is begun.
     fn set_id_store(&self, _store: &Arc<dyn Store>) {}
 
@@ -83,6 +88,11 @@ pub trait Run: Send {
     /// The adapter handles passing errors itself, such as a broken stream or a failed check; an error here ends the
     /// attempt.
     async fn next(&mut self) -> Result<Step, ProviderError>;
+
+    /// Begins no step any more, and records those that are in flight as far as they are answered within this time. Called
+    /// before the run is dropped because the worker shuts down or the attempt has no time left (K2). A run whose
+    /// steps are not worth waiting for ignores it.
+    async fn wind_down(&mut self, _at_most: Duration) {}
 }
 
 /// The next step of a run.

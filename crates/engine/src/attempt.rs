@@ -18,6 +18,7 @@ use outlast_core::{
 use crate::engine::Engine;
 use crate::lease_renewer::RenewedLease;
 use crate::shared::Shared;
+use crate::wind_downs::WIND_DOWN;
 use limits::AttemptLimits;
 use notes::Notes;
 
@@ -188,18 +189,25 @@ impl Attempt<'_> {
                 tokio::pin!(next);
                 loop {
                     tokio::select! {
-                        step = &mut next => break step,
+                        step = &mut next => break Ok(step),
                         () = notes.due() => self.note(&mut notes).await?,
                         () = self.lease.wait_until_lost() => return Err(LeaseLost),
                         () = self.lease.wait_until_expired(), if is_fenced => return Err(LeaseLost),
-                        () = self.shared.stop.wait() => return Ok(End::Interrupted),
+                        () = self.shared.stop.wait() => break Err(End::Interrupted),
                         () = limits.nearly_reached() => limits.warn_of_timeout(&self.job),
                         end = limits.wait_for_limit() => match next.as_mut().now_or_never() {
                             // The step was ready in time, and is only seen late.
-                            Some(step) => break step,
-                            None => return Ok(end),
+                            Some(step) => break Ok(step),
+                            None => break Err(end),
                         },
                     }
+                }
+            };
+            let step = match step {
+                Ok(step) => step,
+                Err(end) => {
+                    self.wind_down(&mut *run, is_fenced).await?;
+                    return Ok(end);
                 }
             };
             match step {
@@ -220,6 +228,17 @@ impl Attempt<'_> {
                 }
                 Err(error) => return Ok(End::Broken(error)),
             }
+        }
+    }
+
+    /// Lets the run record its steps in flight before it is dropped, as long as this worker has the lease.
+    async fn wind_down(&self, run: &mut dyn Run, is_fenced: bool) -> Result<(), LeaseLost> {
+        let _counted = self.shared.wind_downs.begin();
+        tokio::select! {
+            () = run.wind_down(WIND_DOWN) => Ok(()),
+            () = self.lease.wait_until_lost() => Err(LeaseLost),
+            () = self.lease.wait_until_expired(), if is_fenced => Err(LeaseLost),
+            () = tokio::time::sleep(WIND_DOWN) => Ok(()),
         }
     }
 }

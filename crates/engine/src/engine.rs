@@ -53,6 +53,12 @@ impl Engine {
         initial_worker: Option<InitialWorker>,
     ) -> Result<StartOutcome, StoreError> {
         let Options { max_unfinished, max_bytes, dispatch, observers, .. } = &self.shared.options;
+        let mut job = job;
+        if let Some(time) = self.shared.attempt_time(&job) {
+            job.attempt_timeout = time;
+            // The whole run fits into one attempt.
+            job.life = job.life.map(|life| life.max(time));
+        }
         let reservation = self.shared.reservation(&job);
         let (resumed_run, takeover) = match predecessor {
             Predecessor::None => (None, None),

@@ -20,6 +20,7 @@ use crate::options::{Options, Providers};
 use crate::shared::{RequestForecast, Shared};
 use crate::shutdown::Shutdown;
 use crate::wakeups::{HeldStart, Wakeups, Watcher};
+use crate::wind_downs::WindDowns;
 use crate::{follower, idle, leaving, remote_stops};
 
 /// The maximum delay with which a process without a worker notices that another process has crashed.
@@ -83,7 +84,8 @@ impl Engine {
             stop.clone(),
         ));
         providers.values().for_each(|provider| provider.set_id_store(&store));
-        let shared = Shared { store, providers, options, wakeups, stop };
+        let shared =
+            Shared { store, providers, options, wakeups, stop, wind_downs: WindDowns::default() };
         Ok((Self { shared: Arc::new(shared) }, follower))
     }
 
@@ -251,6 +253,11 @@ impl Engine {
             unread: false,
         };
         Ok(Some((reading, watch)))
+    }
+
+    /// Waits until no attempt of this process waits for the answers to its last steps. Cancel-safe.
+    pub async fn wait_for_wind_downs(&self) {
+        self.shared.wind_downs.wait_for_end().await;
     }
 
     /// Waits until the shutdown is requested. Cancel-safe.

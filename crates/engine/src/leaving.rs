@@ -8,7 +8,7 @@ use tokio::task::{JoinError, JoinSet};
 use crate::shared::Shared;
 use crate::wakeups::WorkerSignals;
 
-/// The time limit for attempts to release their jobs.
+/// The time limit for attempts to release their jobs. Those that wind down have longer.
 const LEAVING: Duration = Duration::from_millis(1_500);
 
 /// The time for which a store that does not answer may delay the end of a worker.
@@ -41,7 +41,15 @@ pub(crate) async fn leave(
             }
         }
     };
-    if tokio::time::timeout(LEAVING, drained).await.is_err() {
+    let too_late = async {
+        tokio::time::sleep(LEAVING).await;
+        shared.wind_downs.wait_for_end().await;
+    };
+    let is_late = tokio::select! {
+        () = drained => false,
+        () = too_late => true,
+    };
+    if is_late {
         // The attempts that are left wait for a provider's answer; the next process finds their jobs.
         tracing::warn!(worker.id = %worker, "left before every job was given back");
     }

@@ -31,6 +31,7 @@ mod sweeper;
 mod wakeups;
 mod follower;
 mod shutdown;
+mod wind_downs;
 mod task;
 
 pub use dispatch::Dispatch;

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::sync::Arc;
+use std::time::Duration;
 
 use outlast_core::{
     Cost, Job, Lease, NanoUsd, NewJob, Profile, Request, Reservation, RunJournal, SpendTerms,
@@ -11,6 +12,7 @@ use outlast_core::{
 use crate::options::{Options, Providers};
 use crate::shutdown::Shutdown;
 use crate::wakeups::Wakeups;
+use crate::wind_downs::WindDowns;
 
 pub(crate) struct Shared {
     pub(crate) store: Arc<dyn Store>,
@@ -18,6 +20,7 @@ pub(crate) struct Shared {
     pub(crate) options: Options,
     pub(crate) wakeups: Arc<Wakeups>,
     pub(crate) stop: Shutdown,
+    pub(crate) wind_downs: WindDowns,
 }
 
 /// The facts known about a request before it is made.
@@ -60,11 +63,20 @@ impl Shared {
             return None;
         }
         let provider = self.providers.get(&new.profile);
+        let cost = provider.map(|provider| provider.typical_cost(&new.request));
+        if cost == Some(Cost::Computed(NanoUsd(0))) {
+            return None;
+        }
         Some(Reservation {
             provider: new.profile.provider().to_owned(),
             model: provider.and_then(|provider| provider.expected_model(&new.request)),
             terms: self.spend_terms(&new.profile, &new.request),
         })
+    }
+
+    /// Returns the time limit of an attempt, if the job's provider states one.
+    pub(crate) fn attempt_time(&self, new: &NewJob) -> Option<Duration> {
+        self.providers.get(&new.profile)?.attempt_time(&new.request)
     }
 
     fn spend_terms(&self, profile: &Profile, request: &Request) -> SpendTerms {

@@ -100,8 +100,13 @@ impl Worker {
             () = leaving::is_delayed(&self.shared) => Ok(()),
             error = idle::store_is_gone(&self.shared), if until != LeaveTime::Asked => Err(error),
         };
-        leaving::leave(&self.shared, &self.id, signals, [&mut queued, &mut held.tries]).await;
-        worked
+        let leaving =
+            leaving::leave(&self.shared, &self.id, signals, [&mut queued, &mut held.tries]);
+        // An attempt that winds down may need its lease for longer than that lasts.
+        tokio::select! {
+            () = leaving => worked,
+            () = self.renewer.run(&self.shared, signals) => worked,
+        }
     }
 
     /// Fills free slots with jobs until asked to stop.

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use outlast_core::{
@@ -152,6 +153,10 @@ impl Provider for MeteredProvider {
         self.provider.default_cap(request)
     }
 
+    fn attempt_time(&self, request: &Request) -> Option<Duration> {
+        self.provider.attempt_time(request)
+    }
+
     fn set_id_store(&self, store: &Arc<dyn Store>) {
         self.provider.set_id_store(store);
     }
@@ -218,6 +223,10 @@ impl Run for MeteredRun {
             }
         }
         step
+    }
+
+    async fn wind_down(&mut self, at_most: Duration) {
+        self.run.wind_down(at_most).await;
     }
 }
 

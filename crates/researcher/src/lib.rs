@@ -10,6 +10,7 @@ mod search;
 mod settings;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use outlast_core::{
@@ -120,6 +121,12 @@ impl Provider for Researcher {
         let bound = Limits::of(request, settings).highest_cost(&settings.prices)?;
         // A free run has nothing to reserve. Caps count in cents.
         (bound.0 > 0).then(|| NanoUsd(bound.0.div_ceil(limits::CENT).saturating_mul(limits::CENT)))
+    }
+
+    /// A quarter more than the run may take, for steps that are in flight at its end.
+    fn attempt_time(&self, _request: &Request) -> Option<Duration> {
+        let minutes = u64::from(self.shared.settings.max_minutes);
+        Some(Duration::from_secs(minutes.saturating_mul(75)))
     }
 
     async fn begin(&self, request: &Request, key: &str) -> Result<Box<dyn Run>, BeginError> {

@@ -2,6 +2,7 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use outlast_core::{
@@ -77,6 +78,8 @@ struct State {
     runs: HashMap<String, VecDeque<Act>>,
     resumed: u32,
     followers: u32,
+    wind_downs: u32,
+    last_answer: Option<Arc<Notify>>,
     stopped: Vec<String>,
 }
 
@@ -145,6 +148,16 @@ impl Scripted {
     /// The number of resumes.
     pub fn resumes(&self) -> u32 {
         self.state().resumed
+    }
+
+    /// Makes runs that wind down wait for an answer until this is notified.
+    pub fn answer_last_steps(&self, notify: Arc<Notify>) {
+        self.state().last_answer = Some(notify);
+    }
+
+    /// The number of runs that were asked to wind down.
+    pub fn wind_downs(&self) -> u32 {
+        self.state().wind_downs
     }
 
     /// The number of callers that follow a run now.
@@ -325,6 +338,17 @@ impl Run for ScriptedRun {
                 // The sender belongs to the provider, which this run holds.
                 None => drop(acted.changed().await),
             }
+        }
+    }
+
+    async fn wind_down(&mut self, _at_most: Duration) {
+        let answer = {
+            let mut state = self.provider.state();
+            state.wind_downs += 1;
+            state.last_answer.clone()
+        };
+        if let Some(answer) = answer {
+            answer.notified().await;
         }
     }
 }

@@ -28,3 +28,4 @@ mod storing;
 mod telling;
 mod timing;
 mod upkeep;
+mod winding_down;

@@ -148,7 +148,7 @@ pub(super) async fn run(global: &Global, args: ServeArgs) -> CommandResult {
     let page = page(&config, http.as_ref().and_then(|(listener, _)| listener.local_addr().ok()));
     // Over HTTP the caller may be on another machine.
     let wait = if http.is_none() { wait_command(&config) } else { None };
-    let face = Face { page, wait, ..Face::new(config.owner.clone(), engine, sets) };
+    let face = Face { page, wait, ..Face::new(config.owner.clone(), engine.clone(), sets) };
     let audit = audit.map(|audit| audit as Arc<dyn AuditLog>);
     let server = Server::new(face).with_metrics(metrics).with_audit(audit);
     let served = match http {
@@ -163,7 +163,15 @@ pub(super) async fn run(global: &Global, args: ServeArgs) -> CommandResult {
     };
 
     stop.ask();
-    if tokio::time::timeout(LEAVING, worker).await.is_err() {
+    let too_late = async {
+        tokio::time::sleep(LEAVING).await;
+        engine.wait_for_wind_downs().await;
+    };
+    let is_late = tokio::select! {
+        _ = worker => false,
+        () = too_late => true,
+    };
+    if is_late {
         tracing::warn!("left while the worker was still busy; the next process takes over");
     }
     if let Some(workers) = workers {
