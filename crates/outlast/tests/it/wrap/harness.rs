@@ -254,14 +254,13 @@ impl Wrapped {
         self.bytes(format!("{line}\n").as_bytes()).await;
     }
 
-    /// Sends a line to a process that may be gone.
-    pub(super) async fn try_line(&mut self, line: &str) {
-        let Some(input) = &mut self.input else { return };
+    /// Sends a line to a process that may be gone, or may no longer read. Returns true if the line was read.
+    pub(super) async fn try_line(&mut self, line: &str) -> bool {
+        let Some(input) = &mut self.input else { return false };
         let line = format!("{line}\n");
-        // The process may no longer read.
         let written =
             tokio::time::timeout(Duration::from_secs(5), input.write_all(line.as_bytes()));
-        drop(written.await);
+        matches!(written.await, Ok(Ok(())))
     }
 
     /// Reads the next line of a process that may be gone.

@@ -124,7 +124,9 @@ async fn greet_call_and_leave(mut wrapped: Wrapped, leaving: Leaving, calls: boo
     if matches!(leaving, Leaving::IsKilledAfterAFlood | Leaving::ClosesItsPipesAfterAFlood) {
         let line = json!({ "jsonrpc": "2.0", "method": "x", "params": "x".repeat(1 << 20) });
         for _ in 0..20 {
-            wrapped.try_line(&line.to_string()).await;
+            if !wrapped.try_line(&line.to_string()).await {
+                break;
+            }
         }
     }
     // A client that does not read standard error delays its server, with wrap as without.
