@@ -1,8 +1,10 @@
 //! `outlast check` (J1): reports and Markdown files, a web on loopback, the real binary.
 
 mod files;
+mod hostile;
 mod killed;
 mod reports;
+mod shared;
 pub(crate) mod web;
 
 use serde_json::Value;

@@ -362,3 +362,20 @@ async fn quick_calls_never_become_tasks() {
     let found = client.call("perplexity_search", query("ok;words=60;delay_ms=0")).await;
     assert_eq!(found["structuredContent"]["status"], "completed", "{found}");
 }
+
+/// J1: a check of citations is answered with a task, which ends with the answer of the call.
+#[tokio::test]
+async fn j1_a_check_of_citations_is_a_task() {
+    let mut world = World::new().await;
+    world.set("OUTLAST_CITATIONS_ALLOW_PRIVATE", "true");
+    let web = crate::check::web::Web::serve();
+    let mut client = Modern::with_tasks(&world);
+    let text = format!("Lake Vostok is 250 km long [1].\n\n[1]: {}\n", web.url(1, "lakes"));
+    let created = client.call("check_citations", json!({ "text": text })).await;
+    assert_eq!(created["resultType"], "task", "{created}");
+    let id = created["taskId"].as_str().unwrap().to_owned();
+    let task = client.ended(&id).await;
+    let shape = &task["result"]["structuredContent"];
+    assert_eq!(shape["status"], "completed", "{task:#}");
+    assert_eq!(shape["citationCheck"]["totals"]["supported"], 1, "{task:#}");
+}

@@ -7,17 +7,17 @@ use serde_json::Value;
 use super::web::Web;
 use crate::support::{World, binary};
 
-const SOURCES: usize = 12;
-const ANSWERED: usize = 5;
+pub(super) const SOURCES: usize = 12;
+pub(super) const ANSWERED: usize = 5;
 
-fn report(web: &Web) -> String {
+pub(super) fn report(web: &Web) -> String {
     let claims = (1..=SOURCES).map(|n| format!("Lake Vostok is 250 km long [{n}].\n\n"));
     let sources =
         (1..=SOURCES).map(|n| format!("{n}. Lake <{}>\n", web.url(n as u8, &n.to_string())));
     format!("{}## Sources\n\n{}", claims.collect::<String>(), sources.collect::<String>())
 }
 
-async fn until_listed(world: &World, words: &str) {
+pub(super) async fn until_listed(world: &World, words: &str) {
     let shown = async {
         while !world.run(&["jobs", "list", "--json"]).await.stdout.contains(words) {
             tokio::task::yield_now().await;
@@ -29,7 +29,16 @@ async fn until_listed(world: &World, words: &str) {
 /// J1: killed in the middle and begun again, by the same command.
 #[tokio::test]
 async fn j1_a_killed_check_goes_on_and_fetches_no_recorded_source_again() {
-    let mut world = World::new().await;
+    survive_kill_9(World::new().await).await;
+}
+
+/// J1: the same on PostgreSQL.
+#[tokio::test]
+async fn j1_a_killed_check_goes_on_in_postgres() {
+    survive_kill_9(World::on_postgres().await).await;
+}
+
+async fn survive_kill_9(mut world: World) {
     world.set("OUTLAST_CITATIONS_ALLOW_PRIVATE", "true");
     let web = Web::holding_after(ANSWERED);
     std::fs::create_dir_all(world.data_dir()).unwrap();
