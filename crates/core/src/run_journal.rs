@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::{Lease, NewStep, Page, StepEnd, StepStart, Store, StoreError};
+use crate::{JournalStep, Lease, NewStep, Page, Scope, StepEnd, StepStart, Store, StoreError};
 
 /// The journal of one attempt. A worker that has lost its lease records nothing more.
 #[derive(Clone)]
@@ -36,5 +36,18 @@ impl RunJournal {
     /// Keeps a page that the run has read; see [`Store::save_page`].
     pub async fn save_page(&self, page: &Page) -> Result<(), StoreError> {
         self.store.save_page(&self.lease, page, self.max_bytes).await
+    }
+
+    /// Returns the steps that were recorded so far, without their outputs; see [`Store::steps`].
+    pub async fn steps(&self) -> Result<Vec<JournalStep>, StoreError> {
+        self.store.steps(&Scope::Operator, &self.lease.job).await
+    }
+
+    /// Returns a page that the run has kept.
+    pub async fn page(&self, digest: &[u8; 32]) -> Result<Option<Page>, StoreError> {
+        let Some(job) = self.store.job(&Scope::Operator, &self.lease.job).await? else {
+            return Ok(None);
+        };
+        self.store.page(&job.new.owner, digest).await
     }
 }

@@ -159,6 +159,12 @@ impl Index {
         self.connection.prepare_cached(&sql)?.query_row(params![id], read_passage)
     }
 
+    /// Returns the passages of a file in their order.
+    pub(super) fn passages_of(&self, name: &str) -> rusqlite::Result<Vec<StoredPassage>> {
+        let sql = format!("{STORED} WHERE f.name = ?1 ORDER BY p.id");
+        self.connection.prepare_cached(&sql)?.query_map(params![name], read_passage)?.collect()
+    }
+
     /// Returns the passages of a block in the order of the file.
     pub(super) fn block(&self, file: i64, block: u32) -> rusqlite::Result<Vec<StoredPassage>> {
         let sql = format!("{STORED} WHERE p.file = ?1 AND p.block = ?2 ORDER BY p.id");

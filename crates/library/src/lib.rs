@@ -37,6 +37,8 @@ mod cited;
 mod statements;
 mod note;
 mod report;
+mod passages;
+mod files;
 
 use std::fs;
 use std::io;
@@ -53,6 +55,8 @@ use uuid::Uuid;
 
 pub use self::cited::{CitedFile, CitedFiles, CitedPart, CitedPartKind};
 pub use self::convert::{ConvertLimits, Converters};
+pub use self::files::{LibraryFile, LibrarySearchError};
+pub use self::passages::{PassageDocument, PassageText, RankedPassage, rank_passages};
 use self::research::Research;
 use self::run::LibraryRun;
 use self::walk::Folder;

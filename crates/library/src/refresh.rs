@@ -228,15 +228,35 @@ fn insert(
         Ok(document) => (document, 0),
         Err(skip) => (Document::default(), skip as u8),
     };
+    let stamp = FileStamp { size: file.size, modified: file.modified, converter };
+    insert_document(transaction, &file.name, stamp, &document, skipped)
+}
+
+/// The facts by which a changed file is recognized.
+#[derive(Clone, Copy, Default)]
+pub(super) struct FileStamp<'a> {
+    size: i64,
+    modified: i64,
+    converter: &'a str,
+}
+
+/// Inserts a document and its searchable words.
+pub(super) fn insert_document(
+    transaction: &Transaction<'_>,
+    file_name: &str,
+    FileStamp { size, modified, converter }: FileStamp<'_>,
+    document: &Document,
+    skipped: u8,
+) -> rusqlite::Result<()> {
     transaction
         .prepare_cached(
             "INSERT INTO files (name, size, modified, converter, title, unit, skipped)
              VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
         )?
         .execute(params![
-            file.name,
-            file.size,
-            file.modified,
+            file_name,
+            size,
+            modified,
             converter,
             document.title,
             document.unit as u8,
@@ -249,7 +269,7 @@ fn insert(
     let mut words = transaction.prepare_cached(
         "INSERT INTO words (rowid, name, title, headings, body) VALUES (?1, ?2, ?3, ?4, ?5)",
     )?;
-    let name = words::with_parts(&file.name);
+    let name = words::with_parts(file_name);
     let (mut section, mut headings) = (None, String::new());
     let mut head = String::new();
     for found in &document.passages {

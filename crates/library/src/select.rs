@@ -93,7 +93,7 @@ fn key(hit: &Hit) -> (i64, u32) {
     (hit.stored.file, hit.stored.block)
 }
 
-fn alike(a: &HashSet<String>, b: &HashSet<String>) -> bool {
+pub(super) fn alike(a: &HashSet<String>, b: &HashSet<String>) -> bool {
     let both = a.intersection(b).count();
     let either = a.len() + b.len() - both;
     both * 10 > either * 8

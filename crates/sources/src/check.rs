@@ -68,6 +68,16 @@ impl SourceStep {
     }
 }
 
+/// A page whose facts were found once, for any number of checks.
+pub struct PreparedPage(PageFacts);
+
+impl PreparedPage {
+    /// Finds the facts of a page. Takes processor time, and waits for nothing.
+    pub fn new(page: &Page) -> Self {
+        Self(PageFacts::new(page))
+    }
+}
+
 /// A check of one report.
 #[derive(Clone)]
 pub struct Check {
@@ -194,7 +204,20 @@ impl Check {
         SourceStep { verdict, reason: Some(reason), detail: Some(detail), ..step }
     }
 
+    /// Compares a page that was read before with the claims that cite it. Takes processor time, and waits for nothing.
+    pub fn judge_page(&self, source: &CitedSource, page: &PreparedPage) -> SourceStep {
+        let mut step = SourceStep::unread(source);
+        (step.verdict, step.reason) = (SourceVerdict::Ok, None);
+        self.compare_with(&mut step, || &page.0);
+        step
+    }
+
     fn compare(&self, step: &mut SourceStep, page: &Page) {
+        let mut facts = None;
+        self.compare_with(step, || facts.insert(PageFacts::new(page)));
+    }
+
+    fn compare_with<'a>(&self, step: &mut SourceStep, facts: impl FnOnce() -> &'a PageFacts) {
         let number = step.source.number;
         let citing = self
             .report
@@ -204,7 +227,7 @@ impl Check {
             .filter(|(_, claim)| claim.citations.contains(&number));
         let citing: Vec<_> = citing.map(|(at, _)| at).collect();
         if !citing.is_empty() {
-            let facts = PageFacts::new(page);
+            let facts = facts();
             step.evidence =
                 citing.into_iter().map(|at| (at, facts.compare(&self.claims[at]))).collect();
         }

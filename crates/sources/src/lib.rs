@@ -10,6 +10,7 @@ mod tokens;
 mod facts;
 mod compare;
 mod page;
+mod stored;
 mod text;
 mod language;
 mod fetch;
@@ -18,10 +19,13 @@ mod address;
 pub use address::Refusal;
 pub use check::{
     Check, CheckedClaim, CheckedSource, CitationCheck, ClaimVerdict, FileReader, FoundPassage,
-    LocalFile, Reason, SourceReaders, SourceStep, SourceVerdict, StepRecord, StepRecorder, Totals,
+    LocalFile, PreparedPage, Reason, SourceReaders, SourceStep, SourceVerdict, StepRecord,
+    StepRecorder, Totals,
 };
 pub use fetch::{
     FetchError, FetchLimits, FetchOptions, Fetched, Fetcher, FetcherError, Lookup, system_lookup,
 };
 pub use markdown::{CitedSource, Claim, Report};
 pub use page::{Block, BlockKind, Obstacle, Page, PdfReader, Unreadable};
+pub use stored::Quotable;
+pub use text::split_sentences;

@@ -200,7 +200,7 @@ impl Page {
         self.blocks.iter().map(|block| count_words(&block.text)).sum()
     }
 
-    fn push(&mut self, headings: &Arc<str>, text: String, kind: BlockKind) {
+    pub(crate) fn push(&mut self, headings: &Arc<str>, text: String, kind: BlockKind) {
         let text = squeeze(&text);
         if !text.is_empty() {
             self.blocks.push(Block { headings: Arc::clone(headings), text, kind, header: None });
@@ -208,7 +208,7 @@ impl Page {
     }
 
     /// Cuts the text at its limit and looks for obstacles.
-    fn finish(&mut self) {
+    pub(crate) fn finish(&mut self) {
         self.cut();
         self.find_language();
         if self.obstacle.is_none() {

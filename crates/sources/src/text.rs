@@ -1,5 +1,8 @@
 //! Normal forms of text, so that a report and a page can be compared: characters, sentences and words.
 
+use std::collections::HashSet;
+use std::sync::LazyLock;
+
 use unicode_normalization::UnicodeNormalization as _;
 
 pub(crate) use super::language::Language;
@@ -70,6 +73,11 @@ pub(crate) fn count_words(text: &str) -> usize {
     let cjk = text.chars().filter(|sign| is_cjk(*sign)).count();
     let words = text.split_whitespace().filter(|word| !word.contains(is_cjk));
     words.filter(|word| word.contains(char::is_alphanumeric)).count() + cjk / 2
+}
+
+/// Returns the sentences of a paragraph.
+pub fn split_sentences(text: &str) -> Vec<&str> {
+    sentences(text).into_iter().map(|range| text[range].trim()).collect()
 }
 
 /// Returns the byte ranges of the sentences of a paragraph.
@@ -204,7 +212,8 @@ pub(crate) fn is_function_word(word: &str) -> bool {
          where whereas whether which while who whose why will with within without would yes yet you your \
          der die das den dem des ein eine einen einem einer und oder aber in im an am auf aus bei mit nach seit von vom zu zum zur für ist sind war waren wird wurde wurden hat haben nicht kein auch als wie es er sie wir \
          le la les un une des et ou dans sur avec pour par est sont été ne pas qui que du au aux el los las y en con por para es son del al se il lo gli di da che non";
-    WORDS.split_whitespace().any(|known| known == word)
+    static KNOWN: LazyLock<HashSet<&str>> = LazyLock::new(|| WORDS.split_whitespace().collect());
+    KNOWN.contains(word)
 }
 
 #[cfg(test)]

@@ -102,6 +102,12 @@ pub(crate) fn tokens(text: &str) -> Vec<Token> {
     tokens
 }
 
+/// Returns the folded words and numbers of a text, separated by single spaces.
+pub(crate) fn words_of(text: &str) -> String {
+    let tokens = tokens(text).into_iter().filter(|token| token.kind != TokenKind::Sign);
+    tokens.map(|token| token.folded).collect::<Vec<_>>().join(" ")
+}
+
 pub(super) fn script(sign: char) -> u8 {
     match sign {
         '\u{3040}'..='\u{309f}' => 0,
