@@ -4,10 +4,22 @@
 //! another process continues where this one ended. No sentence stays in a report unless the stored page that it
 //! cites has its facts.
 
-mod limits;
-mod run;
-mod search;
 mod settings;
+mod limits;
+mod model;
+mod prompts;
+mod steps;
+mod work;
+mod run;
+mod plan;
+mod search;
+mod read;
+mod collect;
+mod notes;
+mod verify;
+mod write;
+mod report;
+mod research;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -35,9 +47,7 @@ pub struct Researcher {
 pub(crate) struct Shared {
     pub(crate) settings: Settings,
     /// The address of the model server, without a slash at the end.
-    #[expect(dead_code, reason = "the loop will use it")]
     pub(crate) model_url: Url,
-    #[expect(dead_code, reason = "the loop will use it")]
     pub(crate) client: Client,
     pub(crate) clock: Arc<dyn Clock>,
 }

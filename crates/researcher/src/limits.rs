@@ -2,13 +2,15 @@
 
 use outlast_core::{Effort, NanoUsd, Request, ResearchKind};
 
+use serde::{Deserialize, Serialize};
+
 use crate::settings::{Prices, Settings};
 
 /// One cent.
 pub(crate) const CENT: u64 = 10_000_000;
 
 /// The limits of a run (K4).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Limits {
     pub(crate) questions: usize,
     /// The rounds of searching and reading.
@@ -49,6 +51,11 @@ impl Limits {
             tokens => tokens,
         };
         Self { pages, tokens, ..preset }
+    }
+
+    /// Returns the number of passages from which notes are taken in a round, for each sub-question.
+    pub(crate) fn passages(&self) -> usize {
+        6 + 2 * self.rounds
     }
 
     /// Returns the highest cost of a run, of whose tokens the model writes a fifth at most; `None` if a price is

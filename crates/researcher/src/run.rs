@@ -1,6 +1,7 @@
 //! A run as the engine sees it: a task that works, and the channel on which it reports.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use outlast_core::{ProviderError, ProviderErrorKind, RemoteRun, Request, Run, RunJournal, Step};
@@ -8,18 +9,23 @@ use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
 use crate::Shared;
+use crate::research::research;
+use crate::steps::Steps;
+use crate::work::Reports;
 
 /// A run that is under way.
 pub(crate) struct ResearchRun {
     remote: RemoteRun,
     /// The sections that are finished.
     text: Arc<Mutex<String>>,
+    /// The steps of the attempt, once it has begun.
+    steps: Arc<OnceLock<Arc<Steps>>>,
     state: RunState,
 }
 
 enum RunState {
     New { shared: Arc<Shared>, request: Request, journal: Option<RunJournal> },
-    Running { steps: mpsc::UnboundedReceiver<Result<Step, ProviderError>>, _work: AbortOnDrop },
+    Running { steps: mpsc::UnboundedReceiver<Result<Step, ProviderError>>, work: AbortOnDrop },
 }
 
 /// A task that ends with its run.
@@ -34,7 +40,7 @@ impl Drop for AbortOnDrop {
 impl ResearchRun {
     pub(crate) fn new(shared: Arc<Shared>, request: Request, remote: RemoteRun) -> Self {
         let state = RunState::New { shared, request, journal: None };
-        Self { remote, text: Arc::default(), state }
+        Self { remote, text: Arc::default(), steps: Arc::default(), state }
     }
 }
 
@@ -55,18 +61,34 @@ impl Run for ResearchRun {
         (!text.is_empty()).then_some(text)
     }
 
+    async fn wind_down(&mut self, at_most: Duration) {
+        let RunState::Running { work: AbortOnDrop(work), .. } = &mut self.state else { return };
+        if let Some(steps) = self.steps.get().filter(|_| !work.is_finished()) {
+            steps.wind_down();
+            // The task ends at its next step. Its end is for nobody: another attempt continues the run.
+            drop(tokio::time::timeout(at_most, work).await);
+        }
+    }
+
     async fn next(&mut self) -> Result<Step, ProviderError> {
         if let RunState::New { shared, request, journal } = &mut self.state {
             let (sender, steps) = mpsc::unbounded_channel();
-            let (shared, request) = (Arc::clone(shared), request.clone());
-            let journal = journal.take();
+            let reports = Reports {
+                sender: sender.clone(),
+                text: Arc::clone(&self.text),
+                percent: Mutex::default(),
+            };
+            let (shared, request, journal) = (Arc::clone(shared), request.clone(), journal.take());
+            let handle = Arc::clone(&self.steps);
             let work = tokio::spawn(async move {
-                let _ = (shared, request, journal);
-                let sentence = "this version of the researcher cannot run yet";
-                let error = ProviderError::new(ProviderErrorKind::Misconfigured, sentence);
-                drop(sender.send(Err(error)));
+                let end = match journal {
+                    Some(journal) => research(shared, &request, journal, handle, reports).await,
+                    None => Err(failed()),
+                };
+                let end = end.map(|output| Step::Done { output: Box::new(output), raw: None });
+                drop(sender.send(end));
             });
-            self.state = RunState::Running { steps, _work: AbortOnDrop(work) };
+            self.state = RunState::Running { steps, work: AbortOnDrop(work) };
         }
         match &mut self.state {
             RunState::Running { steps, .. } => steps.recv().await.unwrap_or_else(|| Err(failed())),
@@ -75,7 +97,8 @@ impl Run for ResearchRun {
     }
 }
 
+/// Returns the error of a run that ended without a result. The run is kept.
 fn failed() -> ProviderError {
     let sentence = "the research failed unexpectedly; the log of the server has the details";
-    ProviderError::new(ProviderErrorKind::RunFailed, sentence)
+    ProviderError::new(ProviderErrorKind::Unavailable { retry_after: None }, sentence)
 }

@@ -1,0 +1,12 @@
+//! The researcher against a scripted model, search and web.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a helper of tests stops at the first thing that is not as promised"
+)]
+
+mod bench;
+mod grounding;
+mod resuming;
+mod running;
