@@ -2,12 +2,13 @@
 
 use serde_json::{Map, Value, json};
 
-use super::prompt::{Part, Prompt, sentences};
+use super::prompt::{Part, Prompt};
 use crate::switches::{Switches, spread};
 use crate::topic::Topic;
 
 /// Items of a list whose schema does not say how many.
 const ITEMS: usize = 3;
+const SUMMARY_SENTENCES: usize = 5;
 const MAX_DEPTH: usize = 8;
 const INVENTED: &str =
     "Nine independent laboratories confirmed the doubling of every value within a week.";
@@ -91,16 +92,26 @@ impl Writer<'_> {
         let least = bound("minItems").unwrap_or(0);
         let most = bound("maxItems").unwrap_or(usize::MAX);
         let item = &schema["items"];
-        let parts = &self.prompt.parts;
+        let mut parts: Vec<&Part> = self.prompt.parts.iter().collect();
+        match name {
+            // A third of the questions has gaps, always the same ones.
+            "gaps" => parts.retain(|part| spread(self.digest, &part.id).is_multiple_of(3)),
+            // A summary is short; a correction has a quotation for each sentence.
+            "sentences" if parts.iter().all(|part| part.is_finished_sentence()) => {
+                parts.truncate(SUMMARY_SENTENCES);
+            }
+            _ => {}
+        }
+        let has_parts = !self.prompt.parts.is_empty();
         // A list of objects has an object for each part of the prompt; a list of ids inside of one is its id.
         let count = match (part, item["properties"].is_object()) {
-            (None, true) if !parts.is_empty() => parts.len(),
+            (None, true) if has_parts => parts.len(),
             (Some(_), false) => 1,
             _ => ITEMS,
         };
         let count = count.clamp(least, most.max(least));
         let item_of = |writer: &mut Self, nth: usize| {
-            let part = part.or_else(|| parts.get(nth % parts.len().max(1)));
+            let part = part.or_else(|| parts.get(nth % parts.len().max(1)).copied());
             writer.items += 1;
             writer.value(item, name, part, depth + 1)
         };
@@ -123,8 +134,7 @@ impl Writer<'_> {
             }
             ("quote" | "quotation", Some(_)) if fault("invent") => INVENTED.to_owned(),
             ("quote" | "quotation" | "text" | "sentence" | "summary", Some(part)) => {
-                let sentence =
-                    sentences(&part.text).first().map_or(part.text.as_str(), |first| first);
+                let sentence = part.best_sentence();
                 match name {
                     "text" | "sentence" | "summary" if fault("alter") => alter(sentence),
                     _ => sentence.to_owned(),

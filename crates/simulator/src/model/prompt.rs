@@ -13,6 +13,7 @@ pub(super) struct Prompt {
 /// One delimited part.
 #[derive(Debug)]
 pub(super) struct Part {
+    pub(super) name: String,
     pub(super) id: String,
     pub(super) text: String,
 }
@@ -30,6 +31,23 @@ impl Prompt {
         let skip = self.text.chars().count().saturating_sub(chars);
         self.text = self.text.chars().skip(skip).collect();
         self.parts = parts(&self.text);
+    }
+}
+
+impl Part {
+    /// Returns true for a sentence of a report, which has no quotations with it.
+    pub(super) fn is_finished_sentence(&self) -> bool {
+        self.name == "sentence" && self.quotation().is_none()
+    }
+
+    /// Returns the sentence that the part is best represented by: in a correction the quotation, else the first one.
+    pub(super) fn best_sentence(&self) -> &str {
+        let quotation = self.quotation().filter(|_| self.name == "sentence");
+        quotation.or_else(|| sentences(&self.text).first().copied()).unwrap_or(&self.text)
+    }
+
+    fn quotation(&self) -> Option<&str> {
+        self.text.lines().find_map(|line| line.strip_prefix("quotation: "))
     }
 }
 
@@ -60,7 +78,11 @@ fn parts(text: &str) -> Vec<Part> {
         let Some(id) = attribute(tag, "id") else { continue };
         let Some(close) = rest.find(&format!("</{name}>")) else { continue };
         if close > end {
-            parts.push(Part { id, text: rest[end + 1..close].trim().to_owned() });
+            parts.push(Part {
+                name: name.to_owned(),
+                id,
+                text: rest[end + 1..close].trim().to_owned(),
+            });
             rest = &rest[close..];
         }
     }
