@@ -7,9 +7,10 @@ use futures_util::FutureExt as _;
 use outlast_core::conversation::Conversation;
 use outlast_core::{
     ChangeWait, Changes, Claimed, ConversationId, ConversationPage, ConversationQuery,
-    InitialWorker, Job, JobId, JobPage, JobQuery, JobState, Key, Lease, LedgerRow, NewJob, OwnerId,
-    Profile, Prune, Pruned, Request, RescueBy, Resend, Rev, Scope, SpendQuery, SpendSum, Standing,
-    StateCount, StateKind, Store, StoreError, Takeover, Timestamp, Visibility, Waits,
+    InitialWorker, Job, JobId, JobPage, JobQuery, JobState, JournalStep, Key, Lease, LedgerRow,
+    NewJob, OwnerId, Profile, Prune, Pruned, Request, RescueBy, Resend, Rev, Scope, SpendQuery,
+    SpendSum, Standing, StateCount, StateKind, Store, StoreError, Takeover, Timestamp, Visibility,
+    Waits,
 };
 use thiserror::Error;
 use tokio::task::JoinHandle;
@@ -154,6 +155,11 @@ impl Engine {
         id: &JobId,
     ) -> Result<Vec<LedgerRow>, StoreError> {
         self.shared.store.ledger_rows(scope, id).await
+    }
+
+    /// Returns the recorded steps of a job, without their outputs, in the order of their start.
+    pub async fn steps(&self, scope: &Scope, id: &JobId) -> Result<Vec<JournalStep>, StoreError> {
+        self.shared.store.steps(scope, id).await
     }
 
     /// Returns what is known of a request before it is made.

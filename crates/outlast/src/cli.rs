@@ -9,6 +9,7 @@ mod conversations;
 mod store;
 mod spend;
 mod check;
+mod step;
 mod examples;
 #[cfg(test)]
 mod tests;
@@ -29,6 +30,7 @@ pub(crate) use jobs::{JobArgs, JobsCommand, ListArgs, PruneArgs, RetryArgs, Wait
 pub(crate) use research::{ResearchArgs, RunArgs};
 pub(crate) use serve::{ServeArgs, WorkerArgs, WorkerCommand};
 pub(crate) use spend::SpendArgs;
+pub(crate) use step::{StepArgs, StepCommand};
 pub(crate) use store::{BackupArgs, CopyArgs, RestoreArgs, StoreCommand};
 pub(crate) use wrap::{WrapArgs, WrapChange, WrapInstallArgs};
 
@@ -159,6 +161,13 @@ pub(crate) enum Command {
     /// same call repeated, or the added tool `get_result`, returns the result. Settings for each tool: `[wrap]` of
     /// outlast.toml.
     Wrap(WrapArgs),
+    /// Run a command once in a workflow, however often its script is started
+    ///
+    /// Inside a workflow command with `steps = true`: the output is recorded with the job and printed once it is. When the
+    /// script runs again, after a crash or by `outlast jobs retry`, a step that is done prints its recorded output instead of
+    /// running. Only exit code 0 is final; a step that was interrupted runs again only with --rerun. Exit code 75 when the
+    /// worker is gone.
+    Step(StepArgs),
     /// List, follow, cancel and retry jobs
     #[command(subcommand)]
     Jobs(JobsCommand),

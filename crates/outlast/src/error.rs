@@ -21,6 +21,8 @@ pub(crate) struct CommandError {
 const FAILED: u8 = 1;
 /// The exit code of a command line or a configuration that is wrong.
 const USAGE: u8 = 2;
+/// The exit code of a step whose worker is gone: EX_TEMPFAIL of sysexits.h.
+const WORKER_GONE: u8 = 75;
 /// The exit code of a command whose time limit was reached first.
 pub(crate) const TIMED_OUT: u8 = 3;
 
@@ -43,6 +45,11 @@ impl CommandError {
     /// Creates an error for a time limit that was reached first.
     pub(crate) fn timed_out(error: impl Into<anyhow::Error>) -> Self {
         Self { error: error.into(), hint: None, exit_code: TIMED_OUT }
+    }
+
+    /// Creates an error for a step whose worker is gone.
+    pub(crate) fn worker_gone(why: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self { exit_code: WORKER_GONE, ..Self::failed(why, hint) }
     }
 
     /// Adds a next step.

@@ -337,8 +337,8 @@ pub(crate) fn workflow_providers(
     let children = Children { launcher: program, guard, scratch, point, clock };
     let upstreams = upstreams(config, &children.guard)?;
     let providers = config.workflows.iter().map(|workflow| match &workflow.work {
-        WorkflowAction::Command { program, timeout } => {
-            Ok(children.command(workflow, program, *timeout))
+        WorkflowAction::Command { program, timeout, steps } => {
+            Ok(children.command(workflow, program, *timeout, *steps))
         }
         WorkflowAction::Tool(called) => match upstreams.get(called.upstream.as_str()) {
             Some(upstream) => Ok(children.tool(workflow, called, upstream)),
@@ -386,6 +386,7 @@ impl Children {
         workflow: &Workflow,
         program: &ProgramDefinition,
         timeout: Duration,
+        steps: bool,
     ) -> ProviderWithProfile {
         let command = Command::new(CommandOptions {
             program: program.argv.clone(),
@@ -393,6 +394,7 @@ impl Children {
             environment: program.environment.0.clone(),
             timeout,
             rerun: rerun(workflow),
+            steps,
             guard: Arc::clone(&self.guard),
             launcher: self.launcher.clone(),
             scratch: self.scratch.clone(),

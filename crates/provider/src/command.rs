@@ -9,6 +9,8 @@ mod group;
 mod guard;
 mod launch;
 mod output;
+mod step_protocol;
+mod steps;
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -31,6 +33,12 @@ pub(crate) use self::output::Stderr;
 pub use self::output::output_bytes;
 pub(crate) use self::program::locate;
 use self::run::{CommandRun, Terms};
+pub use self::step_protocol::{
+    MAX_STEP_BYTES, STEP_SOCKET, StepOutcome, StepReply, StepRequest, is_step_name, read_bytes,
+    read_message, write_message,
+};
+use self::steps::StepSocket;
+pub use self::steps::{STEP_KIND, step_of_key};
 use crate::with_detail;
 
 /// The longest time a group may take to exit after SIGTERM, before it is killed.
@@ -48,6 +56,8 @@ pub struct CommandOptions {
     pub timeout: Duration,
     /// The rule for repeating a run after a crash.
     pub rerun: Rerun,
+    /// True if the command may run durable steps (K12).
+    pub steps: bool,
     /// Ends its children when this process cannot.
     pub guard: Arc<Guard>,
     /// The program that calls [`launch()`] when its first argument is `launch`.
@@ -163,7 +173,14 @@ impl Provider for Command {
             .map_err(|error| BeginError::NotSent(report_unguarded(&error)))?;
         let file = program::locate(program, &self.options.cwd, &self.options.environment);
         program::check(&file).map_err(|error| not_started(program, &error))?;
-        let child = self.command(&file, program, request, ask, key).spawn();
+        let mut command = self.command(&file, program, request, ask, key);
+        let socket = self.options.steps.then(|| StepSocket::bind(&self.options.scratch));
+        let socket =
+            socket.transpose().map_err(|error| BeginError::NotSent(report_no_steps(&error)))?;
+        if let Some(socket) = &socket {
+            command.env(STEP_SOCKET, socket.path());
+        }
+        let child = command.spawn();
         let child = child.map_err(|error| not_started(program, &error))?;
         if let Some(started) = self.options.started {
             started();
@@ -172,7 +189,7 @@ impl Provider for Command {
         let timeout = ask.timeout_ms.map_or(self.options.timeout, Duration::from_millis);
         let terms =
             Terms { key, begun_at, timeout, message: ask.message.clone().unwrap_or_default() };
-        match CommandRun::start(child, terms, Arc::clone(&self.options.guard)) {
+        match CommandRun::start(child, terms, socket, Arc::clone(&self.options.guard)) {
             Ok(run) => Ok(Box::new(run)),
             Err(error) => Err(BeginError::Unknown(report_unguarded(&error))),
         }
@@ -235,6 +252,12 @@ fn unreadable(why: &str) -> ProviderError {
         "the request cannot be read by this version; start it again",
         why,
     )
+}
+
+fn report_no_steps(error: &std::io::Error) -> ProviderError {
+    let sentence =
+        "the socket for the steps of this command cannot be created; the server's log says why";
+    with_detail(ProviderErrorKind::Unavailable { retry_after: None }, sentence, error.to_string())
 }
 
 fn report_unguarded(error: &std::io::Error) -> ProviderError {

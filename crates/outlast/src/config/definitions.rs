@@ -52,6 +52,7 @@ pub(super) struct WorkflowEntry {
     pub(super) retries: PlacedValue<u32>,
     #[serde(default)]
     pub(super) rerun_after_crash: bool,
+    pub(super) steps: PlacedValue<bool>,
     pub(super) message_argument: PlacedValue<String>,
     pub(super) reset_timeout_on_progress: PlacedValue<bool>,
     pub(super) max_total_timeout: PlacedValue<DurationValue>,

@@ -149,7 +149,12 @@ impl Config {
         digest.add(&self.search_path);
         for Workflow { work, .. } in &self.workflows {
             match work {
-                WorkflowAction::Command { program, .. } => add_program(&mut digest, program),
+                WorkflowAction::Command { program, steps, .. } => {
+                    add_program(&mut digest, program);
+                    if *steps {
+                        digest.add("steps");
+                    }
+                }
                 WorkflowAction::Tool(_) => {}
             }
         }

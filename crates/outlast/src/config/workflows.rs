@@ -44,7 +44,12 @@ pub(crate) struct Workflow {
 /// The action of a workflow.
 #[derive(Clone, Debug)]
 pub(crate) enum WorkflowAction {
-    Command { program: ProgramDefinition, timeout: Duration },
+    Command {
+        program: ProgramDefinition,
+        timeout: Duration,
+        /// True if it may run durable steps.
+        steps: bool,
+    },
     Tool(Tool),
 }
 
@@ -159,7 +164,8 @@ impl WorkflowReader<'_> {
             file: self.file(),
             description: entry.description.clone(),
             retries,
-            rerun_after_crash: entry.rerun_after_crash,
+            rerun_after_crash: entry.rerun_after_crash
+                || matches!(work, WorkflowAction::Command { steps: true, .. }),
             work,
             input,
         })
@@ -209,7 +215,9 @@ impl WorkflowReader<'_> {
         self.absent("max_total_timeout", &entry.max_total_timeout, of_tools)?;
         let timeout = self.duration("timeout", &entry.timeout)?;
         let program = self.program(command, &entry.cwd, &entry.env, &entry.pass_env)?;
-        Ok(WorkflowAction::Command { program, timeout: timeout.unwrap_or(COMMAND_TIMEOUT) })
+        let steps = entry.steps.as_ref().is_some_and(|steps| *steps.get_ref());
+        let timeout = timeout.unwrap_or(COMMAND_TIMEOUT);
+        Ok(WorkflowAction::Command { program, timeout, steps })
     }
 
     fn tool(&self, entry: &WorkflowEntry, tool: &Spanned<String>) -> ConfigResult<WorkflowAction> {
@@ -217,6 +225,7 @@ impl WorkflowReader<'_> {
         self.absent("cwd", &entry.cwd, of_commands)?;
         self.absent("env", &entry.env, of_commands)?;
         self.absent("pass_env", &entry.pass_env, of_commands)?;
+        self.absent("steps", &entry.steps, "is for commands")?;
         let named = tool.get_ref().split_once('.');
         let Some((upstream, name)) = named.filter(|(_, name)| !name.is_empty()) else {
             let why = "must be the name of an upstream, a dot and the name of its tool";

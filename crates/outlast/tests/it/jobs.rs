@@ -14,6 +14,7 @@ mod everything;
 mod configuring;
 mod schemas;
 mod many;
+mod steps;
 
 use std::path::PathBuf;
 use std::time::Duration;

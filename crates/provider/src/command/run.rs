@@ -8,7 +8,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use outlast_core::{Progress, ProviderError, ProviderErrorKind, RemoteRun, Run, Step, Timestamp};
+use outlast_core::{
+    Progress, ProviderError, ProviderErrorKind, RemoteRun, Run, RunJournal, Step, Timestamp,
+};
 use rustix::process::Signal;
 use tokio::io::AsyncWriteExt;
 use tokio::process::Child;
@@ -20,6 +22,7 @@ use super::group::Group;
 use super::guard::Guard;
 use super::launch::{CANNOT_START, CANNOT_START_CODE, frame};
 use super::output::{Stderr, Stdout};
+use super::steps::{StepServer, StepSocket};
 use super::{Command, EXIT_GRACE, cannot_be_started};
 
 /// The time to keep reading after the child has ended: its own children may hold the pipes.
@@ -43,6 +46,9 @@ pub(super) struct CommandRun {
     steps: mpsc::Receiver<Result<Step, ProviderError>>,
     /// Lets the launcher become the command.
     recorded: Option<oneshot::Sender<()>>,
+    /// The socket for its steps, until the journal is known.
+    socket: Option<StepSocket>,
+    _steps: Option<StepServer>,
     /// Kept so that the task has an owner; it is never waited for.
     _task: JoinHandle<()>,
 }
@@ -53,6 +59,7 @@ impl CommandRun {
     pub(super) fn start(
         mut child: Child,
         terms: Terms<'_>,
+        socket: Option<StepSocket>,
         guard: Arc<Guard>,
     ) -> std::io::Result<Self> {
         let group = Group::find_group(child.id().unwrap_or(0))?;
@@ -75,7 +82,7 @@ impl CommandRun {
             run_child(child, &group, go, timeout, sender).await;
             watched.ended = true;
         });
-        Ok(Self { remote, steps, recorded: Some(recorded), _task: task })
+        Ok(Self { remote, steps, recorded: Some(recorded), socket, _steps: None, _task: task })
     }
 }
 
@@ -83,6 +90,10 @@ impl CommandRun {
 impl Run for CommandRun {
     fn remote(&self) -> RemoteRun {
         self.remote.clone()
+    }
+
+    fn set_journal(&mut self, journal: RunJournal) {
+        self._steps = self.socket.take().map(|socket| socket.serve(journal));
     }
 
     async fn next(&mut self) -> Result<Step, ProviderError> {
