@@ -223,7 +223,7 @@ def main():
         kills += world.check(n, min(1 + world.random.randrange(4), given.kills - kills))
         n += 1
         if n % 50 == 0:
-            print(f"{kills} kills", file=sys.stderr, flush=True)
+            print(f"after {kills} kills", file=sys.stderr, flush=True)
     world.finish()
     for name, count in sorted(world.counts.items()):
         print(f"{count:>6} {name}")
