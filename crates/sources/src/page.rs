@@ -124,7 +124,10 @@ impl Page {
 
     /// Reads plain text or Markdown: blank lines separate paragraphs.
     pub fn from_text(text: &str) -> Self {
-        let mut page = Self::default();
+        // Markup and spaces take some of it, so this is more than what is compared.
+        let fits = text.floor_char_boundary(4 * MAX_TEXT);
+        let mut page = Self { truncated: fits < text.len(), ..Self::default() };
+        let text = &text[..fits];
         let mut headings: Arc<str> = "".into();
         let mut path = Vec::new();
         for paragraph in normalize(text).split("\n\n") {
@@ -310,9 +313,21 @@ impl Page {
     }
 }
 
+/// Decodes the body, without the characters that no text has. The tokenizer of HTML would keep an error for each.
+fn decode(fetched: &Fetched) -> Result<String, Unreadable> {
+    let mut text = decode_bytes(fetched)?;
+    let is_odd = |sign: char| {
+        (sign.is_control() && !sign.is_ascii_whitespace())
+            || matches!(sign, '\u{fdd0}'..='\u{fdef}')
+            || u32::from(sign) & 0xfffe == 0xfffe
+    };
+    text.retain(|sign| !is_odd(sign));
+    Ok(text)
+}
+
 /// Decodes the body by its byte order mark, the header, or the page's own statement. Only the encodings that are still
 /// in use on the web of Europe and America are known; a guess would make correct claims look unsupported.
-fn decode(fetched: &Fetched) -> Result<String, Unreadable> {
+fn decode_bytes(fetched: &Fetched) -> Result<String, Unreadable> {
     let body = fetched.body.as_slice();
     if let Some(body) = body.strip_prefix(b"\xef\xbb\xbf") {
         return Ok(String::from_utf8_lossy(body).into_owned());

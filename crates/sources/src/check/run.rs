@@ -101,12 +101,14 @@ impl Check {
         }
         let mut left = left;
         let room = Arc::new(Semaphore::new(fetcher.at_once()));
+        // The facts of a long page take many times its length in memory.
+        let judging = Arc::new(Semaphore::new(1));
         let check = Arc::new(self.clone());
         let mut tasks = JoinSet::new();
         for (address, sources) in by_address {
             let (fetcher, pdf, room, check) =
                 (fetcher.clone(), pdf.clone(), room.clone(), check.clone());
-            let recorder = recorder.clone();
+            let (recorder, judging) = (recorder.clone(), judging.clone());
             tasks.spawn(async move {
                 let turn = fetcher.turn(&address).await;
                 // Bodies that wait to be judged are limited as well as those that are being fetched.
@@ -117,7 +119,9 @@ impl Check {
                     StepRecord::Stopped => return Ok(Vec::new()),
                 }
                 let fetched = fetcher.fetch_in_turn(&address, turn).await;
+                let turn = judging.acquire_owned().await;
                 let judge = move || {
+                    let _turn = turn;
                     let judge = |source| check.judge(source, &fetched, pdf.as_ref());
                     sources.iter().map(judge).collect::<Vec<_>>()
                 };

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use html5gum::{DefaultEmitter, Token, Tokenizer};
 
-use super::{Block, BlockKind, Obstacle, Page};
+use super::{Block, BlockKind, MAX_TEXT, Obstacle, Page};
 use crate::language::Language;
 use crate::text::{count_words, normalize, squeeze};
 
@@ -22,9 +22,17 @@ const INLINE: &[&str] = &[
 /// Fewer words on a page with scripts are not its text.
 const SHELL: usize = 60;
 
+/// The maximum number of spaces in a tag, outside of quotation marks.
+const MAX_ATTRIBUTES: u32 = 5_000;
+/// The maximum number of cells of a row.
+const MAX_CELLS: usize = 1_000;
+
 /// Reads a page.
 pub(super) fn read(page: &str) -> Page {
     let mut reader = Reader::default();
+    let whole = page;
+    let page = before_endless_tag(page);
+    reader.page.truncated = page.len() < whole.len();
     let mut emitter = DefaultEmitter::default();
     emitter.naively_switch_states(true);
     for token in Tokenizer::new_with_emitter(page, emitter) {
@@ -47,12 +55,35 @@ pub(super) fn read(page: &str) -> Page {
     reader.finish()
 }
 
+/// Returns the page before the first tag with more attributes than any page needs: the tokenizer keeps them all.
+fn before_endless_tag(page: &str) -> &str {
+    let (mut tag, mut pieces, mut quote) = (None, 0, None);
+    for (at, byte) in page.bytes().enumerate() {
+        match (tag, byte) {
+            (None, b'<') => (tag, pieces, quote) = (Some(at), 0, None),
+            (None, _) => {}
+            (Some(_), b'"' | b'\'') if quote.is_none() => quote = Some(byte),
+            (Some(_), _) if quote == Some(byte) => quote = None,
+            (Some(_), _) if quote.is_some() => {}
+            (Some(_), b'>') => tag = None,
+            (Some(start), b' ' | b'\n' | b'\t' | b'\r' | b'/') => {
+                pieces += 1;
+                if pieces > MAX_ATTRIBUTES {
+                    return &page[..start];
+                }
+            }
+            (Some(_), _) => {}
+        }
+    }
+    page
+}
+
 #[derive(Default)]
 struct Reader {
     page: Page,
-    main: Vec<Block>,
-    other: Vec<Block>,
-    edge: Vec<Block>,
+    main: Part,
+    other: Part,
+    edge: Part,
     text: String,
     /// The hidden element in which the reader is, and the depth of elements of that name.
     hidden: Option<(String, u32)>,
@@ -68,6 +99,24 @@ struct Reader {
     has_term: bool,
     scripts: u32,
     is_paid: bool,
+}
+
+/// A part of a page, and the length of its text.
+#[derive(Default)]
+struct Part {
+    blocks: Vec<Block>,
+    length: usize,
+}
+
+impl Part {
+    /// Adds a block. What follows the maximum length is left out here: a list of all blocks takes more memory than the
+    /// page.
+    fn push(&mut self, block: Block) {
+        if self.length <= MAX_TEXT {
+            self.length += block.text.len();
+            self.blocks.push(block);
+        }
+    }
 }
 
 #[derive(Default)]
@@ -210,7 +259,10 @@ impl Reader {
             }
             return;
         }
-        self.text.push_str(text);
+        let room = (MAX_TEXT + 1).saturating_sub(self.text.len());
+        let fits = text.floor_char_boundary(room);
+        self.page.truncated |= fits < text.len();
+        self.text.push_str(&text[..fits]);
     }
 
     fn meta(&mut self, attribute: Attribute<'_>) {
@@ -249,7 +301,11 @@ impl Reader {
             && std::mem::take(&mut table.in_cell)
         {
             let text = std::mem::take(&mut self.text);
-            table.cells.push(squeeze(&normalize(&text)));
+            if table.cells.len() < MAX_CELLS {
+                table.cells.push(squeeze(&normalize(&text)));
+            } else {
+                self.page.truncated = true;
+            }
         }
     }
 
@@ -289,12 +345,12 @@ impl Reader {
 
     fn push(&mut self, text: String, kind: BlockKind, header: Option<Arc<[String]>>) {
         let block = Block { headings: Arc::clone(&self.headings), text, kind, header };
-        let blocks = match (self.main_depth, self.edge_depth) {
+        let part = match (self.main_depth, self.edge_depth) {
             (1.., _) => &mut self.main,
             (0, 0) => &mut self.other,
             (0, _) => &mut self.edge,
         };
-        blocks.push(block);
+        part.push(block);
     }
 
     fn finish(mut self) -> Page {
@@ -303,11 +359,11 @@ impl Reader {
         self.in_title = false;
         self.flush();
         let Self { mut page, main, other, edge, is_paid, scripts, .. } = self;
-        page.blocks = main;
-        page.blocks.extend(other);
+        page.blocks = main.blocks;
+        page.blocks.extend(other.blocks);
         // The edge of a page is the same on every page of a site, unless the page has nothing else.
         if page.words() < SHELL {
-            page.blocks.extend(edge);
+            page.blocks.extend(edge.blocks);
         }
         let words: usize = page.blocks.iter().map(|block| count_words(&block.text)).sum();
         if is_paid {

@@ -3,4 +3,6 @@
 #[cfg(test)]
 mod hostile;
 #[cfg(test)]
+mod memory;
+#[cfg(test)]
 mod checks;
