@@ -10,6 +10,8 @@ use crate::text::shorten;
 
 /// Sentences that a passage may have.
 const WINDOW: usize = 3;
+/// The share of a claim's words that a passage needs if only the headings above it have the facts.
+const ABOUT: f64 = 0.4;
 /// The longest passage that is shown; in characters.
 const MAX_PASSAGE: usize = 600;
 
@@ -102,8 +104,12 @@ impl PageFacts {
         let weak =
             found.iter().zip(strong).filter(|(found, strong)| found.is_some() && !**strong).count();
         let overlap = self.overlap(claim, &units);
-        let is_lowered =
-            count > 0 && self.is_lowered(claim, &units, &found, &places, strong, overlap);
+        // A version in a heading says what follows, not that the sentence below it is the one of the claim.
+        let is_in_headings =
+            (0..found.len()).all(|at| !strong[at] || found[at].is_none() || places[at].is_none());
+        let is_off_topic = is_in_headings && self.own_overlap(claim, &units) < ABOUT;
+        let is_lowered = count > 0
+            && (is_off_topic || self.is_lowered(claim, &units, &found, &places, strong, overlap));
         Window { units, found, count, weak, overlap, is_lowered }
     }
 
@@ -114,6 +120,14 @@ impl PageFacts {
             headings.stems.contains(*word)
                 || self.units[units.clone()].iter().any(|unit| unit.stems.contains(*word))
         };
+        let found = claim.stems.iter().filter(has).count();
+        found as f64 / claim.stems.len().max(1) as f64
+    }
+
+    /// The share of the claim's words that a passage has without its headings.
+    fn own_overlap(&self, claim: &ClaimFacts, units: &Range<usize>) -> f64 {
+        let units = &self.units[units.clone()];
+        let has = |word: &&String| units.iter().any(|unit| unit.stems.contains(*word));
         let found = claim.stems.iter().filter(has).count();
         found as f64 / claim.stems.len().max(1) as f64
     }
