@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use outlast_core::{
-    ChangeWait, ConversationId, JobId, JobQuery, OwnerId, Rev, Scope, StateKind, StoreError,
+    ChangeWait, ConversationId, JobId, JobQuery, OwnerId, RequestContent, Rev, Scope, StateKind,
+    StoreError,
 };
 use outlast_engine::Engine;
 use parking_lot::Mutex;
@@ -97,6 +98,11 @@ impl ResourceFeed {
                 let conversation = self.conversation(change.id).await?;
                 concerned.extend(conversation.map(ResourceId::Report));
             }
+            if change.state == StateKind::Succeeded
+                && self.resources.iter().any(|it| matches!(it, ResourceId::Citations(_)))
+            {
+                concerned.extend(self.checked(change.id).await?.map(ResourceId::Citations));
+            }
             concerned.retain(|resource| self.resources.contains(resource));
             if !concerned.is_empty()
                 && self.states.insert(change.id, change.state) != Some(change.state)
@@ -105,6 +111,15 @@ impl ResourceFeed {
             }
         }
         Ok(news)
+    }
+
+    /// Returns the conversation whose report a job has checked.
+    async fn checked(&self, job: JobId) -> Result<Option<ConversationId>, StoreError> {
+        let Some(job) = self.engine.job(&self.scope, &job).await? else { return Ok(None) };
+        let RequestContent::CitationCheck(check) = job.new.request.content() else {
+            return Ok(None);
+        };
+        Ok(check.conversation.as_deref().map(ConversationId::new))
     }
 
     async fn conversation(&mut self, job: JobId) -> Result<Option<ConversationId>, StoreError> {

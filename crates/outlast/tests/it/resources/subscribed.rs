@@ -147,3 +147,22 @@ async fn l2_over_http_only_ones_own_tasks_are_followed() {
         }
     }
 }
+
+/// L2, J3: a client that subscribed to the check of a report is notified of a newer one.
+#[tokio::test]
+async fn l2_a_client_is_notified_of_a_newer_check() {
+    let world = World::new().await;
+    let mut server = world.serve().await;
+    let query = json!({ "query": "Why? [[sim:ok;words=60;delay_ms=0]]" });
+    let asked = server.call(DEEP, query).await["structuredContent"].clone();
+    let id = asked["conversationId"].clone();
+    let check = json!({ "conversationId": id, "fresh": true });
+    let first = server.call("check_citations", check.clone()).await;
+    assert_eq!(first["structuredContent"]["status"], "completed", "{first}");
+    let uri = format!("outlast://reports/{}/citations", id.as_str().unwrap());
+    let subscribed = server.request("resources/subscribe", json!({ "uri": uri })).await;
+    assert_eq!(subscribed["result"], json!({}), "{subscribed}");
+    server.send("tools/call", json!({ "name": "check_citations", "arguments": check })).await;
+    let updated = next(&mut server, "notifications/resources/updated").await;
+    assert_eq!(updated["uri"], uri, "{updated}");
+}
