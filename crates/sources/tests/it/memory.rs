@@ -1,4 +1,4 @@
-//! J7: the memory of a check of hostile pages. A file of its own: the test runner gives each test a process, and this one
+//! J7: the memory of a check of hostile pages. The test runner gives each test a process, and this one
 //! reads the peak of its process.
 
 use std::io::{Read as _, Write as _};
