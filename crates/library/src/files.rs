@@ -1,8 +1,10 @@
 //! The library as a search service: files that may answer a question, and the text of a file.
 
 use std::collections::HashSet;
+use std::sync::Arc;
 
 use outlast_core::{Message, ResearchRequest, Role};
+use tokio::sync::mpsc;
 
 use super::index::{Index, IndexPlace};
 use super::passages::{PassageDocument, PassageText};
@@ -78,7 +80,9 @@ impl Library {
     }
 
     fn refreshed_index(&self) -> Result<Index, LibrarySearchError> {
-        let mut reporter = Reporter::unheard();
+        // Progress needs a receiver: without one, the work counts as cancelled.
+        let (sender, _receiver) = mpsc::unbounded_channel();
+        let mut reporter = Reporter::new(sender, Arc::default());
         let walked = walk(&self.folders, &reporter).map_err(SearchError::from)?;
         if walked.gone.len() == self.folders.len() {
             return Err(LibrarySearchError::FoldersMissing);

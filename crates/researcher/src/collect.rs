@@ -32,6 +32,7 @@ pub(crate) struct Found {
     /// The number of searches that were made, and of their hits.
     pub(crate) searches: usize,
     pub(crate) hits: usize,
+    pub(crate) failed_searches: usize,
     /// The number of pages that could not be read.
     pub(crate) unread: usize,
     /// True if a limit ended the collection.
@@ -71,7 +72,8 @@ pub(crate) async fn collect(
         if queries.is_empty() {
             break;
         }
-        let hits = run_searches(work, round, &queries).await?;
+        let (hits, failed) = run_searches(work, round, &queries).await?;
+        found.failed_searches += failed;
         found.searches += queries.len();
         found.hits += hits.iter().map(|(_, hits)| hits.len()).sum::<usize>();
         let left = limits.pages.saturating_sub(found.pages.len() + found.unread);
@@ -117,26 +119,31 @@ async fn run_searches(
     work: &Work,
     round: usize,
     queries: &[Query],
-) -> Result<Vec<(usize, Vec<SearchHit>)>, ProviderError> {
+) -> Result<(Vec<(usize, Vec<SearchHit>)>, usize), ProviderError> {
     let percent = percent_of(work, round, 0);
     work.report(percent, format!("Searching: {}", queries[0].text));
-    let slots = Semaphore::new(AT_ONCE);
+    let (slots, failed) = (Semaphore::new(AT_ONCE), AtomicUsize::new(0));
     let mut searches = Vec::new();
     for (number, query) in queries.iter().enumerate() {
-        searches.push(search_one(work, &slots, format!("search:{round}:{number}"), query, percent));
+        let key = format!("search:{round}:{number}");
+        searches.push(search_one(work, (&slots, &failed), key, query, percent));
     }
-    join_all(searches).await.into_iter().collect()
+    let found: Result<Vec<_>, _> = join_all(searches).await.into_iter().collect();
+    Ok((found?, failed.into_inner()))
 }
 
 async fn search_one(
     work: &Work,
-    slots: &Semaphore,
+    (slots, failed): (&Semaphore, &AtomicUsize),
     key: String,
     query: &Query,
     percent: u8,
 ) -> Result<(usize, Vec<SearchHit>), ProviderError> {
     let _slot = slots.acquire().await;
-    let hits = search(work, key, &query.text).await?;
+    let Some(hits) = search(work, key, &query.text).await? else {
+        failed.fetch_add(1, Ordering::Relaxed);
+        return Ok((query.question, Vec::new()));
+    };
     work.report(percent, format!("Found {} pages for: {}", hits.len(), query.text));
     Ok((query.question, hits))
 }

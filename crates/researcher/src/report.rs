@@ -71,6 +71,9 @@ fn closing(found: &Found, draft: &Draft) -> Vec<String> {
     let mut notes = Vec::new();
     if found.pages.is_empty() {
         notes.push(match found.hits {
+            0 if found.failed_searches > 0 => {
+                format!("{} of {} searches failed.", found.failed_searches, found.searches)
+            }
             0 => "The searches returned no results.".to_owned(),
             _ => "None of the pages that the searches found could be read.".to_owned(),
         });

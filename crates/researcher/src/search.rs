@@ -42,12 +42,12 @@ pub struct SearchHit {
     pub snippet: String,
 }
 
-/// Runs a query as a step and returns its hits; none if it failed.
+/// Runs a query as a step and returns its hits; `None` if it failed.
 pub(crate) async fn search(
     work: &Work,
     key: String,
     query: &str,
-) -> Result<Vec<SearchHit>, ProviderError> {
+) -> Result<Option<Vec<SearchHit>>, ProviderError> {
     let shared = &work.shared;
     let is_local = matches!(shared.settings.search, SearchBackend::Library(_));
     let price = match is_local {
@@ -64,12 +64,12 @@ pub(crate) async fn search(
     let usage = StepUsage { spent: price.unwrap_or_default(), read: 0, written: 0 };
     let send = || send_query(work, query, usage).boxed();
     match work.steps.take(&spec, None, send).await? {
-        StepOutcome::Done(output) => Ok(serde_json::from_str(&output).unwrap_or_default()),
+        StepOutcome::Done(output) => Ok(Some(serde_json::from_str(&output).unwrap_or_default())),
         StepOutcome::Failed(reason) => {
             tracing::warn!(query, reason, "a search failed");
-            Ok(Vec::new())
+            Ok(None)
         }
-        StepOutcome::NoRoom => Ok(Vec::new()),
+        StepOutcome::NoRoom => Ok(None),
     }
 }
 

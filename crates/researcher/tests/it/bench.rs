@@ -1,5 +1,6 @@
 //! A store with one claimed job, and the researcher that works on it.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
@@ -10,6 +11,7 @@ use outlast_core::{
     RunJournal, Scope, Source, Step, StepEnd, StepStart, StepState, Store, StoreError, StoreMethod,
     StoreWrapper,
 };
+use outlast_library::{ConvertLimits, Converters, Library, LibraryOptions};
 use outlast_researcher::{Prices, Researcher, SearchBackend, Settings};
 use outlast_simulator::{Options, Simulator};
 use outlast_sources::FetchOptions;
@@ -31,6 +33,8 @@ pub(crate) struct Bench {
     pub(crate) search_lane: String,
     pub(crate) prices: Prices,
     pub(crate) max_resend: NanoUsd,
+    /// The folder to search instead of the web.
+    pub(crate) library: Option<PathBuf>,
     stop: Arc<Stop>,
 }
 
@@ -107,8 +111,30 @@ impl Bench {
             search_lane: search_lane.to_owned(),
             prices: Prices::FREE,
             max_resend: NanoUsd(0),
+            library: None,
             stop: Arc::default(),
         }
+    }
+
+    fn search_backend(&self) -> SearchBackend {
+        let Some(folder) = &self.library else {
+            let url = format!("{}/searxng/{}", self.simulator.url(), self.search_lane);
+            return SearchBackend::Searxng { url, api_key: None };
+        };
+        let options = LibraryOptions {
+            folders: vec![folder.clone()],
+            machine: None,
+            cache_dir: folder.join(".cache"),
+            converters: Converters {
+                launcher: Vec::new(),
+                search_path: "".into(),
+                pdftotext: "none".into(),
+                pandoc: "none".into(),
+                limits: ConvertLimits::default(),
+            },
+            clock: self.fixture.clock.clone(),
+        };
+        SearchBackend::Library(Library::new(options).unwrap())
     }
 
     fn researcher(&self) -> Researcher {
@@ -120,10 +146,7 @@ impl Bench {
             context_tokens: 0,
             parallel: 0,
             prices: self.prices,
-            search: SearchBackend::Searxng {
-                url: format!("{url}/searxng/{}", self.search_lane),
-                api_key: None,
-            },
+            search: self.search_backend(),
             max_resend: self.max_resend,
             max_pages: 0,
             max_tokens: 0,

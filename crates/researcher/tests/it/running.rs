@@ -125,3 +125,22 @@ async fn k3_a_budget_is_not_exceeded() {
         }
     }
 }
+
+/// K9: with a model on this machine and the library, nothing but the model is asked, and files are the sources.
+#[tokio::test(flavor = "multi_thread")]
+async fn k9_a_run_over_the_library_asks_only_the_model() {
+    let folder = tempfile::tempdir().unwrap();
+    let page = "# Heat pumps developed in Arlen\n\nIn 2023 the town of Arlen counted 1,204 heat pumps. \
+        Each of them saves 3,100 kilowatt hours a year. The costs fell by 12 percent between 2020 and 2023.\n";
+    std::fs::write(folder.path().join("arlen.md"), page).unwrap();
+    std::fs::write(folder.path().join("other.md"), "# Bread\n\nBread is baked daily.\n").unwrap();
+    let mut bench = Bench::new("-", "-").await;
+    bench.library = Some(folder.path().to_owned());
+    let (text, sources) = bench.finish().await;
+    let urls: Vec<_> = sources.iter().map(|source| source.url.as_str()).collect();
+    assert_eq!(urls, ["arlen.md"], "{text}");
+    assert!(text.contains("1,204 heat pumps [1]"), "{text}");
+    let calls = bench.simulator.calls();
+    assert!(calls.pages.is_empty(), "{:?}", calls.pages);
+    assert!(calls.lanes.values().all(|lane| lane.search.is_empty()));
+}
