@@ -126,7 +126,7 @@ impl Job {
             Some(Body::Report { text, .. }) => text.contains(LIBRARY_NOTE),
             Some(Body::Tool { .. }) | None => false,
         };
-        self.is_of_library() || self.new.sends_library_text() || is_quoted(self)
+        self.new.profile.reads_documents() || self.new.sends_library_text() || is_quoted(self)
     }
 }
 

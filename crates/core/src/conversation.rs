@@ -55,18 +55,34 @@ impl Conversation {
     /// library. The text of the library stays on this machine, so such a conversation belongs to the library,
     /// whichever provider began it.
     pub fn provider(&self) -> &str {
-        let is_local = self.holds_library_text();
-        if is_local { Profile::LIBRARY } else { self.first.new.profile.provider() }
+        let by_researcher = || {
+            self.turns().find(|job| job.new.profile.reads_documents()).map(|job| &job.new.profile)
+        };
+        match (self.holds_answers_of_library(), by_researcher()) {
+            (true, _) => Profile::LIBRARY,
+            (false, Some(profile)) => profile.provider(),
+            (false, None) => self.first.new.profile.provider(),
+        }
+    }
+
+    /// Returns whether the conversation holds text of documents of this machine: it stays here for good, unless a
+    /// person decides otherwise (P1, K9).
+    pub fn holds_library_text(&self) -> bool {
+        self.holds_answers_of_library() || self.turns().any(|job| job.new.profile.reads_documents())
     }
 
     /// Returns whether the conversation holds an answer of the library: from one of its turns, or from a folder that
     /// its first turn continued.
-    fn holds_library_text(&self) -> bool {
+    fn holds_answers_of_library(&self) -> bool {
         let is_local = |job: &Job| {
             job.new.profile.provider() == Profile::LIBRARY
                 || job.new.former_owner() == Some(Profile::LIBRARY)
         };
-        self.turns().any(is_local) || self.first.new.sends_library_text()
+        let is_shared = || {
+            let first = &self.first.new;
+            first.sends_library_text() && !first.profile.shares_documents()
+        };
+        self.turns().any(is_local) || is_shared()
     }
 
     /// Returns the time of the first turn.
@@ -265,6 +281,21 @@ mod tests {
         for (turns, provider) in cases {
             let turns = turns.into_iter().map(by).collect();
             assert_eq!(conversation(turns).provider(), provider);
+        }
+        // K9: a researcher that reads documents marks its conversation for good, and goes on with it.
+        let (local, remote) = (Profile::LOCAL_RESEARCHER, Profile::SHARING_RESEARCHER);
+        for (turns, provider, holds) in [
+            (vec![local], Profile::RESEARCHER, true),
+            (vec![remote, perplexity], Profile::RESEARCHER, true),
+            (vec![perplexity, local], Profile::RESEARCHER, true),
+            (vec![local, library], Profile::LIBRARY, true),
+            (vec!["researcher/local http://127.0.0.1/v1 m"], Profile::RESEARCHER, false),
+        ] {
+            let conversation = conversation(turns.into_iter().map(by).collect());
+            assert_eq!(
+                (conversation.provider(), conversation.holds_library_text()),
+                (provider, holds)
+            );
         }
         // The first turn moved a folder that held text of the library.
         let mut moved = by(perplexity);

@@ -110,6 +110,31 @@ impl Profile {
     /// The provider that compares reports with the pages that they cite.
     pub const CITATIONS: &str = "citations";
 
+    /// The first part of the profile of a researcher that searches folders of documents with a model of this machine:
+    /// nothing leaves it (K9).
+    pub const LOCAL_RESEARCHER: &str = "researcher/local-library";
+    /// The same with a model that is not the user's own: text of the documents is sent to it.
+    pub const SHARING_RESEARCHER: &str = "researcher/remote-library";
+
+    /// Returns whether its jobs read documents of this machine.
+    pub fn reads_documents(&self) -> bool {
+        self.provider() == Self::LIBRARY || self.keeps_text() || self.shares_documents()
+    }
+
+    /// Returns whether its research sends text of documents of this machine to another one.
+    pub fn shares_documents(&self) -> bool {
+        self.dialect() == Self::SHARING_RESEARCHER
+    }
+
+    /// Returns whether its jobs send nothing to another machine.
+    pub fn keeps_text(&self) -> bool {
+        matches!(self.dialect(), Self::LIBRARY | Self::LOCAL_RESEARCHER)
+    }
+
+    fn dialect(&self) -> &str {
+        self.as_str().split(' ').next().unwrap_or_default()
+    }
+
     /// Returns the provider, which is the first word: `perplexity` in every dialect, `library`; for a workflow,
     /// `workflow`.
     pub fn provider(&self) -> &str {

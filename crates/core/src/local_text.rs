@@ -13,6 +13,8 @@ impl NewJob {
     pub fn sends_library_text(&self) -> bool {
         match self.profile.provider() {
             Profile::LIBRARY | Profile::WORKFLOW => false,
+            _ if self.profile.keeps_text() => false,
+            _ if self.profile.shares_documents() => true,
             _ => self.former_owner() == Some(Profile::LIBRARY) || self.quotes_library(),
         }
     }
@@ -44,12 +46,20 @@ mod tests {
         let cases = [
             ("openai 0", said("assistant"), true),
             ("perplexity/agent https://api.example 0", moved.clone(), true),
-            ("openai 0", plain, false),
+            ("openai 0", plain.clone(), false),
             // Users may send their own words.
             ("openai 0", said("user"), false),
             ("library 0", said("assistant"), false),
             ("library 0", moved, false),
             ("workflow audit", said("assistant"), false),
+            // K9: the researcher, by its model and its search service.
+            ("researcher/local-library http://127.0.0.1/v1 m", said("assistant"), false),
+            ("researcher/local-library http://127.0.0.1/v1 m", plain.clone(), false),
+            ("researcher/remote-library https://api.example m", plain.clone(), true),
+            ("researcher/remote https://api.example m", plain.clone(), false),
+            ("researcher/remote https://api.example m", said("assistant"), true),
+            // The words of its searches could reveal the text.
+            ("researcher/local http://127.0.0.1/v1 m", said("assistant"), true),
         ];
         for (profile, ask, sends) in cases {
             let mut new = queued().job.new;

@@ -6,6 +6,7 @@ mod same_jobs;
 mod file;
 mod values;
 mod providers;
+mod researcher;
 mod definitions;
 mod workflows;
 mod notify;
@@ -40,6 +41,7 @@ pub(crate) use layers::{Flags, ValueSource};
 pub(crate) use notify::Notify;
 pub(crate) use places::Places;
 pub(crate) use providers::{ResearchProvider, VendorName, VendorSettings};
+pub(crate) use researcher::{ResearcherSettings, SearchService};
 pub(crate) use shown::{ShownConfig, ShownSetting};
 pub(crate) use worker_digest::{FileRead, PartsDigest};
 pub(crate) use workflows::{ProgramDefinition, Tool, Upstream, Workflow, WorkflowAction};
@@ -298,6 +300,9 @@ impl Config {
         self.providers.iter().any(|provider| match provider {
             ResearchProvider::Library => !self.library.is_empty(),
             ResearchProvider::Vendor(vendor) => vendor.api_key.is_some(),
+            ResearchProvider::Researcher(settings) => {
+                settings.find_missing(&self.library).is_none()
+            }
         })
     }
 

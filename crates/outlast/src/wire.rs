@@ -1,5 +1,8 @@
 //! The place where concrete types meet: creates the configured providers.
 
+mod researcher;
+mod search_tool;
+
 use std::collections::HashMap;
 use std::io::{Seek as _, Write as _};
 use std::path::{Path, PathBuf};
@@ -91,6 +94,12 @@ fn find_missing(config: &Config, provider: &ResearchProvider) -> Option<(String,
             let hint = "set OUTLAST_LIBRARY to a folder of documents, or leave library out";
             ("OUTLAST_PROVIDERS names library, which has no folders".to_owned(), hint.to_owned())
         }),
+        ResearchProvider::Researcher(settings) => {
+            settings.find_missing(&config.library).map(|(what, hint)| {
+                let why = format!("OUTLAST_PROVIDERS names researcher, which has {what}");
+                (why, format!("{hint}; or leave researcher out"))
+            })
+        }
         ResearchProvider::Vendor(settings) => {
             settings.api_key.is_none().then(|| missing_key(settings.name))
         }
@@ -114,6 +123,7 @@ fn research_provider(
     }
     let vendor = match provider {
         ResearchProvider::Library => return library_provider(config, config.library.clone()),
+        ResearchProvider::Researcher(settings) => return researcher::provider(config, settings),
         ResearchProvider::Vendor(vendor) => vendor,
     };
     Ok(match adapter(config, vendor)? {
@@ -206,9 +216,14 @@ pub(crate) fn library_provider(
     config: &Config,
     folders: Vec<PathBuf>,
 ) -> CommandResult<ProviderWithProfile> {
-    let hint = "give --library (or OUTLAST_LIBRARY) folders that can be read";
-    let library = library(config, folders)?.context("open the library").or_usage(hint)?;
+    let library = open_library(config, folders)?;
     Ok((library.profile(), Arc::new(library)))
+}
+
+/// Opens the documents in these folders, which a person has named.
+fn open_library(config: &Config, folders: Vec<PathBuf>) -> CommandResult<Library> {
+    let hint = "give --library (or OUTLAST_LIBRARY) folders that can be read";
+    library(config, folders)?.context("open the library").or_usage(hint)
 }
 
 fn library(config: &Config, folders: Vec<PathBuf>) -> CommandResult<Result<Library, LibraryError>> {
@@ -242,28 +257,37 @@ pub(crate) fn citation_checks(
     if config.citations.check == CitationChecks::Never {
         return Ok(None);
     }
-    let converters = converters(config)?;
-    let pdf: PdfReader = Arc::new(move |body| {
-        let mut file = tempfile::tempfile().ok()?;
-        file.write_all(body).ok()?;
-        file.rewind().ok()?;
-        converters.pdf_paragraphs(file)
-    });
-    let fetch = FetchOptions {
-        allow_private: config.citations.allow_private,
-        through_proxy: config.citations.through_proxy,
-        respect_robots: config.citations.respect_robots,
-        proxy: config.proxy.clone(),
-        ..FetchOptions::default()
-    };
+    let (fetch, pdf) = (fetch_options(config), Some(pdf_reader(config)?));
     let clock = Arc::new(config.clock.clone());
     let library = match library.is_empty() {
         true => config.library.clone(),
         false => library.to_vec(),
     };
     let library = cited_files(config, library)?;
-    let checker = Citations::new(CitationOptions { fetch, pdf: Some(pdf), library, clock });
+    let checker = Citations::new(CitationOptions { fetch, pdf, library, clock });
     Ok(Some((Citations::profile(), Arc::new(checker))))
+}
+
+/// Returns the rules for fetching pages (J5).
+fn fetch_options(config: &Config) -> FetchOptions {
+    FetchOptions {
+        allow_private: config.citations.allow_private,
+        through_proxy: config.citations.through_proxy,
+        respect_robots: config.citations.respect_robots,
+        proxy: config.proxy.clone(),
+        ..FetchOptions::default()
+    }
+}
+
+/// Returns the reader of PDFs among the pages.
+fn pdf_reader(config: &Config) -> CommandResult<PdfReader> {
+    let converters = converters(config)?;
+    Ok(Arc::new(move |body| {
+        let mut file = tempfile::tempfile().ok()?;
+        file.write_all(body).ok()?;
+        file.rewind().ok()?;
+        converters.pdf_paragraphs(file)
+    }))
 }
 
 /// Returns the means to compare reports of the library with its files; `None` without a library that can be read.

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
-use outlast_core::{Effort, NanoUsd};
+use outlast_core::{Effort, NanoUsd, Profile};
 
 use super::word;
 use crate::config::{ResearchProvider, VendorName};
@@ -57,10 +57,13 @@ fn effort() -> impl TypedValueParser<Value = Effort> {
     words.try_map(|word| serde_json::from_value(word.into()))
 }
 
-fn providers() -> [PossibleValue; 5] {
+fn providers() -> [PossibleValue; 6] {
     ResearchProvider::NAMES.map(|name| match VendorName::from_name(name).map(VendorName::vendor) {
         Some(vendor) => {
             PossibleValue::new(name).help(format!("{}, with {}", vendor.name, vendor.key_variable))
+        }
+        None if name == Profile::RESEARCHER => {
+            word(name, "Any model, with OUTLAST_MODEL_URL, OUTLAST_MODEL and a search service")
         }
         None => word(name, "The documents in the folders of OUTLAST_LIBRARY or --library"),
     })

@@ -14,9 +14,9 @@ use outlast_engine::{
     Dispatch, Engine, LeaveTime, Options, Providers, Shutdown, Worker, WorkerRole,
 };
 use outlast_server::{
-    AuditLog, Face, Jobs, JobsOptions, MAX_UNANSWERED, Metrics, Perplexity, PerplexityOptions,
-    Research, ResearchJobs, ResearchJobsOptions, ResearchMode, ResearchOptions, ResearchSet,
-    Server, ToolSet, Tools, WAYS_TO_A_PROVIDER, serve_http, serve_stdio,
+    AuditLog, DocumentSharing, Face, Jobs, JobsOptions, MAX_UNANSWERED, Metrics, Perplexity,
+    PerplexityOptions, Research, ResearchJobs, ResearchJobsOptions, ResearchMode, ResearchOptions,
+    ResearchSet, Server, ToolSet, Tools, WAYS_TO_A_PROVIDER, serve_http, serve_stdio,
 };
 use outlast_store::Judgement;
 
@@ -63,7 +63,7 @@ pub(super) async fn run(global: &Global, args: ServeArgs) -> CommandResult {
     let profiles: Vec<Profile> = research.iter().map(|(profile, _)| profile.clone()).collect();
     warn_of_names(&config, profiles.first());
     let workflows = workflow_providers(&config, args.kill_at)?;
-    let jobs = jobs::options(&config, profiles.first())?;
+    let jobs = jobs::options(&config, first_for_agents(&config, &profiles))?;
     if !workflows.is_empty() {
         raise_open_files();
     }
@@ -266,6 +266,15 @@ fn log_providers(profiles: &[Profile]) {
     );
 }
 
+/// Returns the provider of the tool sets that cannot name one. It does not send text of documents to another machine,
+/// unless callers may (K9).
+fn first_for_agents<'a>(config: &Config, profiles: &'a [Profile]) -> Option<&'a Profile> {
+    let may_ask = |profile: &&Profile| {
+        config.sharing == DocumentSharing::AgentsToo || !profile.shares_documents()
+    };
+    profiles.iter().find(may_ask)
+}
+
 /// Returns the enabled tool sets, in their listed order; workflows that are held come last.
 fn sets(
     opened: &OpenEngine,
@@ -275,7 +284,7 @@ fn sets(
 ) -> Vec<Tools> {
     let engine = &opened.engine;
     let jobs = jobs.map(|options| Tools::Jobs(Box::new(Jobs::new(engine.clone(), options))));
-    let first = profiles.first();
+    let first = first_for_agents(config, profiles);
     let made = |set: &ToolSet| match set {
         ToolSet::Research => Some(research(opened, ResearchSet::Perplexity, profiles, config)),
         ToolSet::DeepResearch => Some(research(opened, ResearchSet::AnyProvider, profiles, config)),

@@ -109,7 +109,7 @@ impl Layers {
 
     /// Returns the value of the first layer that has one; an empty value counts as none.
     pub(super) fn find(&self, setting: &'static Setting) -> FoundValue {
-        let is_key = setting.key.ends_with(".api_key");
+        let is_key = setting.key.ends_with("api_key");
         let counts = |found: &FoundValue| !is_key || !is_placeholder(&found.text);
         let text = setting.default.to_owned();
         let default = FoundValue { setting, text, source: ValueSource::Default };

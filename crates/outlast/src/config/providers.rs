@@ -16,6 +16,7 @@ use outlast_provider::{anthropic, gemini, openai, perplexity};
 use super::Secret;
 use super::error::ConfigResult;
 use super::layers::Layers;
+use super::researcher::ResearcherSettings;
 use super::settings::{self, Setting};
 
 /// A provider that may be asked.
@@ -23,28 +24,37 @@ use super::settings::{self, Setting};
 pub(crate) enum ResearchProvider {
     /// A vendor, by its own table.
     Vendor(VendorSettings),
+    /// Research on any model, step by step.
+    Researcher(Box<ResearcherSettings>),
     /// The documents on this machine.
     Library,
 }
 
 impl ResearchProvider {
     /// All names.
-    pub(crate) const NAMES: [&str; 5] =
-        [Profile::PERPLEXITY, OpenAi::NAME, Anthropic::NAME, Gemini::NAME, Profile::LIBRARY];
+    pub(crate) const NAMES: [&str; 6] = [
+        Profile::PERPLEXITY,
+        OpenAi::NAME,
+        Anthropic::NAME,
+        Gemini::NAME,
+        Profile::RESEARCHER,
+        Profile::LIBRARY,
+    ];
 
     /// Returns its name in OUTLAST_PROVIDERS and in profiles.
     pub(crate) fn name(&self) -> &'static str {
         match self {
             Self::Vendor(vendor) => vendor.name.as_str(),
+            Self::Researcher(_) => Profile::RESEARCHER,
             Self::Library => Profile::LIBRARY,
         }
     }
 
-    /// Returns its vendor; the library has none.
+    /// Returns its vendor; the researcher and the library have none.
     pub(crate) fn vendor_name(&self) -> Option<VendorName> {
         match self {
             Self::Vendor(vendor) => Some(vendor.name),
-            Self::Library => None,
+            Self::Researcher(_) | Self::Library => None,
         }
     }
 }
@@ -177,6 +187,9 @@ impl Layers {
         for name in self.provider_names()? {
             providers.push(match VendorName::from_name(name) {
                 Some(vendor) => ResearchProvider::Vendor(self.vendor(vendor, timeout)?),
+                None if name == Profile::RESEARCHER => {
+                    ResearchProvider::Researcher(Box::new(self.researcher()?))
+                }
                 None => ResearchProvider::Library,
             });
         }

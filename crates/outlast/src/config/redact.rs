@@ -11,14 +11,17 @@ pub(super) fn presentable(setting: &Setting, text: &str) -> String {
         _ if text.is_empty() => String::new(),
         SettingType::Secret => REDACTED.to_owned(),
         // It is not an address, so any part of it may be a password.
-        SettingType::Address if setting.key.ends_with(".base_url") && !is_http(text) => {
-            REDACTED.to_owned()
-        }
+        SettingType::Address if is_of_provider(setting) && !is_http(text) => REDACTED.to_owned(),
         SettingType::StoreAddress => store_address(text),
         // The path of a webhook is often its key.
         SettingType::Webhook => host_alone(text),
         _ => without_credentials(text),
     }
+}
+
+/// Returns true for the address of a service that also needs a key, which is easily mistaken for the address.
+fn is_of_provider(setting: &Setting) -> bool {
+    [".base_url", ".model_url", ".search_url"].iter().any(|name| setting.key.ends_with(name))
 }
 
 /// Returns a store's address without its password. One that cannot be parsed is shown only if it has no place for a

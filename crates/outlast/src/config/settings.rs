@@ -131,8 +131,41 @@ settings! {
     GEMINI_TIMEOUT_MS = "gemini.timeout_ms", ["GEMINI_TIMEOUT_MS"], Milliseconds, "",
         "time limit of one call to Gemini; default: `perplexity.timeout_ms`";
 
+    RESEARCHER_MODEL_URL = "researcher.model_url", ["OUTLAST_MODEL_URL"], Address, "",
+        "address of the researcher's model: any server with OpenAI's `/chat/completions`, such as `http://127.0.0.1:11434/v1`; read only if `server.providers` names `researcher`";
+    RESEARCHER_MODEL = "researcher.model", ["OUTLAST_MODEL"], Text, "",
+        "name of the model at that server";
+    RESEARCHER_API_KEY = "researcher.api_key", ["OUTLAST_MODEL_API_KEY"], Secret, "",
+        "API key of the model server, if it needs one";
+    RESEARCHER_LOCAL = "researcher.local", [], Boolean, "false",
+        "the model server is yours, though it is not on this machine: text of the library may be sent to it";
+    RESEARCHER_CONTEXT_TOKENS = "researcher.context_tokens", [], Number, "0",
+        "context window of the model in tokens; `0` asks the server";
+    RESEARCHER_PARALLEL = "researcher.parallel", [], Number, "0",
+        "number of requests to the model at a time; `0` means 1 for a server on this machine and 4 for others";
+    RESEARCHER_PRICE_IN = "researcher.price_in", [], Dollars, "",
+        "price of a million tokens that the model reads; default: 0 on this machine, otherwise unknown, and then a spending limit refuses research";
+    RESEARCHER_PRICE_OUT = "researcher.price_out", [], Dollars, "",
+        "price of a million tokens that the model writes; default: as for `researcher.price_in`";
+    RESEARCHER_PRICE_SEARCH = "researcher.price_search", [], Dollars, "",
+        "price of 1,000 searches; default: 0 for the library and for addresses of this machine, otherwise unknown";
+    RESEARCHER_SEARCH = "researcher.search", ["OUTLAST_SEARCH"], Text, "searxng",
+        "search service of the researcher: `searxng`, `library` (the folders of `library.folders`), or `tool:UPSTREAM.TOOL`";
+    RESEARCHER_SEARCH_URL = "researcher.search_url", ["OUTLAST_SEARCH_URL"], Address, "",
+        "address of the SearXNG server, such as `http://127.0.0.1:8888`";
+    RESEARCHER_SEARCH_API_KEY = "researcher.search_api_key", ["OUTLAST_SEARCH_API_KEY"], Secret, "",
+        "key of the SearXNG server, if a proxy in front of it asks for a bearer token";
+    RESEARCHER_MAX_RESEND_USD = "researcher.max_resend_usd", [], Dollars, "0.02",
+        "maximum cost of the steps of one run that are sent again because their answer was lost; beyond it the job fails with SUBMIT_UNKNOWN";
+    RESEARCHER_MAX_PAGES = "researcher.max_pages", [], Number, "0",
+        "maximum number of pages that a run reads; `0`: 12, 30 or 80 by effort";
+    RESEARCHER_MAX_TOKENS = "researcher.max_tokens", [], Number, "0",
+        "maximum number of tokens of a run, read and written; `0`: by effort";
+    RESEARCHER_MAX_MINUTES = "researcher.max_minutes", [], Number, "30",
+        "maximum time of a run in minutes; writing begins when 85 % of it has passed";
+
     SERVER_PROVIDERS = "server.providers", ["OUTLAST_PROVIDERS"], List, "",
-        "research providers, in order of preference: `perplexity`, `openai`, `anthropic`, `gemini`, `library`; default: `perplexity` if it has a key, then `library` if it has folders";
+        "research providers, in order of preference: `perplexity`, `openai`, `anthropic`, `gemini`, `researcher`, `library`; default: `perplexity` if it has a key, then `library` if it has folders";
     SERVER_TOOLS = "server.tools", ["OUTLAST_TOOLS"], List, "",
         "tool sets to serve, in this order; a name that two sets share belongs to the first; default: `research,research-jobs`, or `deep-research,research-jobs` if the first provider is not Perplexity";
     SERVER_ASYNC_RESEARCH = "server.async_research", ["OUTLAST_ASYNC_RESEARCH"], Choice(&["false", "true", "auto"]), "false",

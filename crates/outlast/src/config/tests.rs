@@ -21,7 +21,7 @@ type Variables<'a> = &'a [(&'a str, &'a str)];
 fn vendor(config: &Config, place: usize) -> &VendorSettings {
     match &config.providers[place] {
         ResearchProvider::Vendor(settings) => settings,
-        ResearchProvider::Library => panic!("the library has none"),
+        ResearchProvider::Researcher(_) | ResearchProvider::Library => panic!("not a vendor"),
     }
 }
 
@@ -220,7 +220,10 @@ fn g1_the_providers_are_those_named_or_perplexity_and_the_library() {
     {
         let error = load(&[("OUTLAST_PROVIDERS", value)], None).unwrap_err();
         assert!(error.to_string().contains(&format!("OUTLAST_PROVIDERS = {shown}")), "{error}");
-        assert!(error.hint().contains("perplexity, openai, anthropic, gemini, library"), "{error}");
+        assert!(
+            error.hint().contains("perplexity, openai, anthropic, gemini, researcher, library"),
+            "{error}"
+        );
     }
 }
 

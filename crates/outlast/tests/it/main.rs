@@ -46,6 +46,7 @@ mod money;
 mod vendors;
 mod requirements;
 mod research;
+mod researcher;
 mod research_jobs;
 mod notify;
 mod operating;

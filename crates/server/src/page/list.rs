@@ -23,8 +23,15 @@ const MAX_COUNTED: u32 = 1_000;
 const MIN_ID_DIGITS: usize = 6;
 
 /// The providers that can have run a job.
-const PROVIDERS: [&str; 6] =
-    [Profile::PERPLEXITY, "openai", "anthropic", "gemini", Profile::LIBRARY, Profile::WORKFLOW];
+const PROVIDERS: [&str; 7] = [
+    Profile::PERPLEXITY,
+    "openai",
+    "anthropic",
+    "gemini",
+    Profile::RESEARCHER,
+    Profile::LIBRARY,
+    Profile::WORKFLOW,
+];
 
 /// The filters in the address of the list.
 struct Filters {

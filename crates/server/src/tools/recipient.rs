@@ -29,6 +29,10 @@ pub fn how_to_configure(provider: &str) -> String {
         Profile::PERPLEXITY => {
             "set PERPLEXITY_API_KEY, and name perplexity in OUTLAST_PROVIDERS where that is set".to_owned()
         }
+        Profile::RESEARCHER => {
+            "set OUTLAST_MODEL_URL, OUTLAST_MODEL and OUTLAST_SEARCH_URL, and name researcher in OUTLAST_PROVIDERS"
+                .to_owned()
+        }
         vendor => {
             let key = vendor.to_uppercase();
             format!("set {key}_API_KEY and name {vendor} in OUTLAST_PROVIDERS")
@@ -38,7 +42,7 @@ pub fn how_to_configure(provider: &str) -> String {
 
 /// The ways to get a research provider.
 pub const WAYS_TO_A_PROVIDER: &str = "set PERPLEXITY_API_KEY, or OUTLAST_PROVIDERS to openai, anthropic or gemini together \
-                                      with its key, or OUTLAST_LIBRARY to a folder of documents";
+                                      with its key, or to researcher with OUTLAST_MODEL_URL, OUTLAST_MODEL and OUTLAST_SEARCH_URL, or OUTLAST_LIBRARY to a folder of documents";
 
 /// Returns the refusal of a call that needs a provider on a server that has none.
 pub(crate) fn no_provider() -> Refusal {
@@ -80,6 +84,7 @@ impl Recipient<'_> {
     }
 
     fn warns(self) -> bool {
-        self.disclaimer == Disclaimer::Shown && !self.is_library()
+        let stays = self.profile.is_some_and(Profile::keeps_text);
+        self.disclaimer == Disclaimer::Shown && !stays
     }
 }

@@ -11,7 +11,9 @@ use outlast_store::SystemClock;
 use tokio::time::Instant;
 
 use super::check::{CHECK_LIMIT, Check, Verdict};
-use crate::config::{CitationChecks, Config, ResearchProvider, VendorName, VendorSettings};
+use crate::config::{
+    CitationChecks, Config, ResearchProvider, ResearcherSettings, VendorName, VendorSettings,
+};
 use crate::ui;
 use crate::wire;
 
@@ -30,6 +32,7 @@ pub(super) async fn providers_and_clock(config: Option<&Config>) -> (Vec<Check>,
     }
     let checked = config.providers.iter().map(async |provider| match provider {
         ResearchProvider::Vendor(settings) => vendor(config, settings).await,
+        ResearchProvider::Researcher(settings) => (researcher(config, settings), None),
         ResearchProvider::Library => (library(config), None),
     });
     let checked = join_all(checked).await;
@@ -125,6 +128,13 @@ fn none(config: &Config) -> Check {
     }
     let line = "none is configured; research is refused until one is";
     Check::warn(line, format!("{WAYS_TO_A_PROVIDER}; or try `outlast demo`"))
+}
+
+fn researcher(config: &Config, settings: &ResearcherSettings) -> Check {
+    match settings.find_missing(&config.library) {
+        Some((what, hint)) => Check::fail(what, hint),
+        None => Check::pass(format!("is configured with {}", settings.model)),
+    }
 }
 
 fn library(config: &Config) -> Check {

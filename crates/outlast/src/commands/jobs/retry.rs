@@ -146,6 +146,10 @@ async fn go_on(session: &CommandSession<'_>, job: &Job) -> CommandResult<()> {
     let missing = match job.new.profile.provider() {
         Profile::LIBRARY => "the library's folders that it was first asked with".to_owned(),
         Profile::WORKFLOW => "the outlast.toml that has its workflow".to_owned(),
+        Profile::RESEARCHER => {
+            "researcher in OUTLAST_PROVIDERS, and the model, the search service and the keys that it was first asked with"
+                .to_owned()
+        }
         Profile::PERPLEXITY => "the key and base URL that it was first asked with".to_owned(),
         vendor => format!(
             "{vendor} in OUTLAST_PROVIDERS, and the key and base URL that it was first asked with"

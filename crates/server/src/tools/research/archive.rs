@@ -1,7 +1,7 @@
 //! Conversations that an older server left as files and that the store does not contain. Only the local owner can read and
 //! continue them. No server runs them any more, whatever their files say.
 
-use outlast_core::{Code, ConversationId, Message, OwnerId, Role};
+use outlast_core::{Code, ConversationId, Message, OwnerId, Profile, Role};
 use outlast_mirror::{ArchiveError, ArchivedConversation};
 use outlast_mirror::{StatusFile, StatusWord};
 
@@ -35,9 +35,11 @@ impl Research {
             return Ok(None);
         };
         let provider = Some(conversation.provider().to_owned());
+        let holds_documents = conversation.provider() == Profile::LIBRARY;
         let said = conversation.messages.into_iter();
         let said = said.filter(|message| message.role != Role::System).collect();
-        Ok(Some(AskedIn { conversation: Some(id.clone()), provider, wanted: None, said }))
+        let conversation = Some(id.clone());
+        Ok(Some(AskedIn { conversation, provider, wanted: None, holds_documents, said }))
     }
 
     async fn archive(

@@ -42,6 +42,8 @@ pub(super) struct AskedIn {
     pub(super) provider: Option<String>,
     /// The provider that the caller chose instead.
     pub(super) wanted: Option<Profile>,
+    /// True if the conversation holds text from documents of this machine.
+    pub(super) holds_documents: bool,
     /// The earlier messages.
     pub(super) said: Vec<Message>,
 }
@@ -166,9 +168,10 @@ impl Research {
         let Some(id) = conversation_id(given) else { return Err(not_found(given)) };
         if let Some(conversation) = self.engine.conversation(&caller.owner, &id).await? {
             let provider = Some(conversation.provider().to_owned());
+            let holds_documents = conversation.holds_library_text();
             let said = conversation.context();
             let conversation = Some(conversation.id);
-            return Ok(AskedIn { conversation, provider, wanted: None, said });
+            return Ok(AskedIn { conversation, provider, wanted: None, holds_documents, said });
         }
         let archived = self.find_archived_asked_in(&caller.owner, &id).await?;
         archived.ok_or_else(|| not_found(given))
@@ -197,21 +200,32 @@ impl Research {
             return Ok(wanted.clone());
         }
         let mut profiles = self.options.profiles.iter();
-        let Some(provider) = &asked_in.provider else {
-            return profiles.next().cloned().ok_or_else(no_provider);
+        let found = match &asked_in.provider {
+            None => profiles.next().ok_or_else(no_provider),
+            Some(provider) => profiles
+                .find(|profile| profile.provider() == provider)
+                .ok_or_else(|| self.not_configured(asked_in, provider)),
         };
-        let found = profiles.find(|profile| profile.provider() == provider);
-        found.cloned().ok_or_else(|| self.not_configured(asked_in, provider))
+        let found = found?;
+        self.check_documents_stay(asked_in, found)?;
+        Ok(found.clone())
     }
 
     /// Refuses to send a conversation that holds text from local documents to another provider, unless callers may (P1).
     fn check_documents_stay(&self, asked_in: &AskedIn, wanted: &Profile) -> Result<(), Refusal> {
-        let leaves = asked_in.provider.as_deref() == Some(Profile::LIBRARY)
-            && wanted.provider() != Profile::LIBRARY;
-        if !leaves || self.options.sharing == DocumentSharing::AgentsToo {
+        let leaves = asked_in.holds_documents && !wanted.keeps_text();
+        let is_allowed = self.options.sharing == DocumentSharing::AgentsToo;
+        if is_allowed || !(leaves || wanted.shares_documents()) {
             return Ok(());
         }
         let provider = wanted.provider();
+        if !leaves {
+            return Err(Refusal::validation(format!(
+                "provider must not be `{provider}` here: it reads the user's local documents and sends text of them to a \
+                 model on another machine, and only the user may do that; tell the user to run `outlast research \
+                 --provider {provider} \"...\"`, or to set library.agents_may_share in outlast.toml"
+            )));
+        }
         let command = command_to_move(asked_in, provider);
         Err(Refusal::validation(format!(
             "provider must not be `{provider}` here: this conversation holds text from the user's local documents, and only \
@@ -223,15 +237,16 @@ impl Research {
     /// Returns the refusal if this server cannot use the conversation's provider.
     fn not_configured(&self, asked_in: &AskedIn, provider: &str) -> Refusal {
         let how = how_to_configure(provider);
-        let Some(first) = self.options.profiles.first().map(Profile::provider) else {
+        let Some(first_profile) = self.options.profiles.first() else {
             let sentence = format!(
                 "this conversation belongs to the provider `{provider}`, and no provider is configured on this server; \
                  tell the user to {how} and restart outlast"
             );
             return Refusal::because(RefusalCode::CONFIGURATION, sentence);
         };
-        let callers_may_move = provider != Profile::LIBRARY
-            || first == Profile::LIBRARY
+        let first = first_profile.provider();
+        let callers_may_move = !asked_in.holds_documents
+            || first_profile.keeps_text()
             || self.options.sharing == DocumentSharing::AgentsToo;
         let moving = match self.options.set {
             ResearchSet::AnyProvider if callers_may_move => format!(
@@ -269,6 +284,9 @@ impl Research {
         let profile = self.profile(asked_in)?;
         let own = asked_in.provider.as_deref();
         let moved_from = own.filter(|own| *own != profile.provider());
+        // What it holds stays known, whichever provider answered in it.
+        let moved_from =
+            moved_from.map(|own| if asked_in.holds_documents { Profile::LIBRARY } else { own });
         let conversation = asked_in.conversation.clone().unwrap_or_else(new_conversation);
         let job = NewJob {
             conversation: Some(conversation),

@@ -187,7 +187,7 @@ fn questions(set: &Arc<Research>) -> Vec<ListedTool> {
 fn recipient(set: &Research) -> Recipient<'_> {
     let options = &set.options;
     let first = options.profiles.first();
-    let mut elsewhere = options.profiles.iter().filter(|it| it.provider() != Profile::LIBRARY);
+    let mut elsewhere = options.profiles.iter().filter(|it| !it.keeps_text());
     let profile = match options.set {
         ResearchSet::Perplexity => first,
         ResearchSet::AnyProvider => elsewhere.next().or(first),
