@@ -487,10 +487,11 @@ pub(crate) fn own_program() -> CommandResult<PathBuf> {
 }
 
 /// The ways to get a missing research provider.
-const WAYS: &str = "there are three ways to get one:\n  \
+const WAYS: &str = "there are four ways to get one:\n  \
                     1. a key:      set PERPLEXITY_API_KEY; or OUTLAST_PROVIDERS to openai, anthropic or gemini, and its key\n  \
                     2. a library:  set OUTLAST_LIBRARY to a folder of documents, or `outlast research --library FOLDER`\n  \
-                    3. neither:    run `outlast demo`, which brings a simulated provider";
+                    3. your model: set OUTLAST_MODEL_URL, OUTLAST_MODEL and OUTLAST_SEARCH_URL\n  \
+                    4. none:       run `outlast demo`, which brings a simulated provider";
 
 /// Returns the error for a missing research provider, with the ways to get one.
 pub(crate) fn no_provider() -> CommandError {

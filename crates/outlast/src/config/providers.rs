@@ -166,8 +166,8 @@ pub(crate) struct VendorSettings {
 }
 
 impl Layers {
-    /// Returns the providers that may be asked: those that are named, otherwise Perplexity if it has a key and the
-    /// library if it has folders.
+    /// Returns the providers that may be asked: those that are named, otherwise Perplexity if it has a key, the library
+    /// if it has folders, and last the researcher if it has what it needs.
     pub(super) fn providers(
         &mut self,
         library: &[PathBuf],
@@ -176,12 +176,18 @@ impl Layers {
         if !self.is_set(settings::SERVER_PROVIDERS) {
             let perplexity = self.vendor(VendorName::Perplexity, timeout)?;
             let perplexity = perplexity.api_key.is_some().then_some(perplexity);
-            let library = (!library.is_empty()).then_some(ResearchProvider::Library);
-            return Ok(perplexity
-                .map(ResearchProvider::Vendor)
-                .into_iter()
-                .chain(library)
-                .collect());
+            let mut providers: Vec<_> =
+                perplexity.map(ResearchProvider::Vendor).into_iter().collect();
+            if !library.is_empty() {
+                providers.push(ResearchProvider::Library);
+            }
+            if self.is_set(settings::RESEARCHER_MODEL_URL) {
+                let researcher = self.researcher()?;
+                if researcher.find_missing(library).is_none() {
+                    providers.push(ResearchProvider::Researcher(Box::new(researcher)));
+                }
+            }
+            return Ok(providers);
         }
         let mut providers = Vec::new();
         for name in self.provider_names()? {

@@ -132,7 +132,7 @@ settings! {
         "time limit of one call to Gemini; default: `perplexity.timeout_ms`";
 
     RESEARCHER_MODEL_URL = "researcher.model_url", ["OUTLAST_MODEL_URL"], Address, "",
-        "address of the researcher's model: any server with OpenAI's `/chat/completions`, such as `http://127.0.0.1:11434/v1`; read only if `server.providers` names `researcher`";
+        "address of the researcher's model: any server with OpenAI's `/chat/completions`, such as `http://127.0.0.1:11434/v1`";
     RESEARCHER_MODEL = "researcher.model", ["OUTLAST_MODEL"], Text, "",
         "name of the model at that server";
     RESEARCHER_API_KEY = "researcher.api_key", ["OUTLAST_MODEL_API_KEY"], Secret, "",
@@ -165,7 +165,7 @@ settings! {
         "maximum time of a run in minutes; writing begins when 85 % of it has passed";
 
     SERVER_PROVIDERS = "server.providers", ["OUTLAST_PROVIDERS"], List, "",
-        "research providers, in order of preference: `perplexity`, `openai`, `anthropic`, `gemini`, `researcher`, `library`; default: `perplexity` if it has a key, then `library` if it has folders";
+        "research providers, in order of preference: `perplexity`, `openai`, `anthropic`, `gemini`, `researcher`, `library`; default: `perplexity` if it has a key, then `library` if it has folders, then `researcher` if it has a model and a search service";
     SERVER_TOOLS = "server.tools", ["OUTLAST_TOOLS"], List, "",
         "tool sets to serve, in this order; a name that two sets share belongs to the first; default: `research,research-jobs`, or `deep-research,research-jobs` if the first provider is not Perplexity";
     SERVER_ASYNC_RESEARCH = "server.async_research", ["OUTLAST_ASYNC_RESEARCH"], Choice(&["false", "true", "auto"]), "false",

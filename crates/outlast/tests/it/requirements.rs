@@ -18,10 +18,10 @@ fn all_ids() -> Vec<String> {
         ("H", 9),
         ("I", 8),
         ("J", 7),
+        ("K", 12),
         ("L", 6),
         ("M", 5),
         ("N", 5),
-        ("M", 3),
     ];
     let numbered = letters
         .into_iter()

@@ -1,6 +1,6 @@
 //! The researcher as a configured provider: what it needs, what it costs, and what leaves this machine.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::support::World;
 
@@ -19,6 +19,51 @@ async fn world(variables: &[(&str, &str)]) -> World {
         world.set(name, value);
     }
     world
+}
+
+/// Creates a world whose model, search engine and web are the simulator's.
+async fn simulated(model_switches: &str) -> World {
+    let mut world = World::new().await;
+    let url = world.simulator.url().to_owned();
+    world.set("OUTLAST_MODEL_URL", &format!("{url}/llm/{model_switches}/v1"));
+    world.set("OUTLAST_MODEL", "scripted");
+    world.set("OUTLAST_SEARCH_URL", &format!("{url}/searxng/-"));
+    world.set("OUTLAST_CITATIONS_ALLOW_PRIVATE", "true");
+    world
+}
+
+/// K1, K7, K10: with a model and a search service, `--provider researcher` is enough. The steps are shown as they are
+/// taken, and a check of the report finds every cited fact.
+#[tokio::test]
+async fn k1_the_researcher_answers_by_its_name_alone() {
+    let world = simulated("-").await;
+    let asked = ["research", "How efficient are heat pumps?", "--provider", "researcher", "--json"];
+    let ran = world.run(&asked).await;
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let job: Value = serde_json::from_str(&ran.stdout).unwrap();
+    let body = &job["output"]["body"];
+    let text = body["text"].as_str().unwrap();
+    assert!(text.contains("## Summary") && text.contains("[1]"), "{text}");
+    assert!(!body["sources"].as_array().unwrap().is_empty(), "{body}");
+    let checked = world.run(&["check", job["id"].as_str().unwrap(), "--json"]).await;
+    let check: Value = serde_json::from_str(&checked.stdout).unwrap();
+    let totals = &check["totals"];
+    assert_eq!((&totals["differs"], &totals["not_found"]), (&json!(0), &json!(0)), "{check}");
+    assert!(totals["supported"].as_u64().unwrap() > 3, "{check}");
+}
+
+/// K10: the progress names the steps of the run.
+#[tokio::test]
+async fn k10_the_progress_names_the_steps_of_the_run() {
+    let world = simulated("-").await;
+    let asked = ["research", "How efficient are heat pumps?", "--provider", "researcher"];
+    let ran = world.run(&asked).await;
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    for step in
+        ["Planning the research", "Reading ", " pages", "Taking notes", "Writing section 1 of "]
+    {
+        assert!(ran.stderr.contains(step), "{step}: {}", ran.stderr);
+    }
 }
 
 /// G1: a setting that is missing is named, with the way to set it.

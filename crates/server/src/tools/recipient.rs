@@ -30,7 +30,7 @@ pub fn how_to_configure(provider: &str) -> String {
             "set PERPLEXITY_API_KEY, and name perplexity in OUTLAST_PROVIDERS where that is set".to_owned()
         }
         Profile::RESEARCHER => {
-            "set OUTLAST_MODEL_URL, OUTLAST_MODEL and OUTLAST_SEARCH_URL, and name researcher in OUTLAST_PROVIDERS"
+            "set OUTLAST_MODEL_URL, OUTLAST_MODEL and OUTLAST_SEARCH_URL, and name researcher in OUTLAST_PROVIDERS where that is set"
                 .to_owned()
         }
         vendor => {
@@ -42,7 +42,8 @@ pub fn how_to_configure(provider: &str) -> String {
 
 /// The ways to get a research provider.
 pub const WAYS_TO_A_PROVIDER: &str = "set PERPLEXITY_API_KEY, or OUTLAST_PROVIDERS to openai, anthropic or gemini together \
-                                      with its key, or to researcher with OUTLAST_MODEL_URL, OUTLAST_MODEL and OUTLAST_SEARCH_URL, or OUTLAST_LIBRARY to a folder of documents";
+                                      with its key, or OUTLAST_LIBRARY to a folder of documents, or OUTLAST_MODEL_URL, \
+                                      OUTLAST_MODEL and OUTLAST_SEARCH_URL to research on your own model";
 
 /// Returns the refusal of a call that needs a provider on a server that has none.
 pub(crate) fn no_provider() -> Refusal {
