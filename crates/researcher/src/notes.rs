@@ -139,8 +139,15 @@ pub(crate) async fn take_notes(
 
 fn clean(text: &str, longest: usize) -> String {
     let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    let text = text.trim_matches(['"', '\u{201c}', '\u{201d}', '\u{201e}', ' ']);
+    let text = unquote(text.trim());
     text[..text.floor_char_boundary(longest)].trim().to_owned()
+}
+
+/// Removes the quotation marks around a text. A mark whose partner is inside the text is a part of it.
+fn unquote(text: &str) -> &str {
+    const MARKS: [char; 4] = ['"', '\u{201c}', '\u{201d}', '\u{201e}'];
+    let inside = text.strip_prefix(MARKS).and_then(|text| text.strip_suffix(MARKS));
+    inside.filter(|inside| !inside.contains(MARKS)).map_or(text, str::trim)
 }
 
 /// Returns the question about gaps. The claims of each sub-question are shortened until all questions fit.
@@ -170,4 +177,23 @@ pub(crate) fn gaps_question(work: &Work, plan: &Plan, round: usize, notes: &Note
         }
     }
     question
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_quotation_marks_around_the_whole_are_removed() {
+        let cases = [
+            ("\"We counted  twice.\"", "We counted twice."),
+            ("\u{201e}Zweimal gez\u{e4}hlt\u{201c}", "Zweimal gez\u{e4}hlt"),
+            ("\"We counted,\" said Ann.", "\"We counted,\" said Ann."),
+            ("\"We\" and \"they\"", "\"We\" and \"they\""),
+            ("\"", "\""),
+        ];
+        for (text, cleaned) in cases {
+            assert_eq!(clean(text, 100), cleaned);
+        }
+    }
 }

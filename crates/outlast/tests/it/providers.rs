@@ -358,7 +358,7 @@ async fn g1_a_named_provider_must_have_what_it_needs() {
         ("anthropic", "names anthropic, which has no key", "[anthropic]"),
         ("gemini", "names gemini, which has no key", "GEMINI_API_KEY"),
         ("library", "names library, which has no folders", "OUTLAST_LIBRARY"),
-        ("openai,bard", "OUTLAST_PROVIDERS = `bard`", "anthropic, gemini, library"),
+        ("openai,bard", "OUTLAST_PROVIDERS = `bard`", "anthropic, gemini, researcher, library"),
         (
             "openai,library,openai",
             "OUTLAST_PROVIDERS = `openai,library,openai`",
