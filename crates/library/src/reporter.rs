@@ -25,7 +25,7 @@ impl Reporter {
         Self { steps, stop, percent: 0 }
     }
 
-    /// Creates a reporter for work that reports to nobody and is not cancelled.
+    /// Creates a reporter for work without progress reports and without cancel.
     pub(super) fn unheard() -> Self {
         let (steps, _) = mpsc::unbounded_channel();
         Self::new(steps, Arc::default())

@@ -65,7 +65,7 @@ impl Run for ResearchRun {
         let RunState::Running { work: AbortOnDrop(work), .. } = &mut self.state else { return };
         if let Some(steps) = self.steps.get().filter(|_| !work.is_finished()) {
             steps.wind_down();
-            // The task ends at its next step. Its end is for nobody: another attempt continues the run.
+            // The task ends at its next step. Its result is dropped: another attempt continues the run.
             drop(tokio::time::timeout(at_most, work).await);
         }
     }

@@ -13,7 +13,7 @@ use crate::work::{Question, Work};
 
 /// The claims that a section is written from.
 const MAX_CLAIMS: usize = 40;
-/// The quotations that stand for a section without a confirmed sentence.
+/// The quotations that replace a section without a confirmed sentence.
 const MAX_QUOTATIONS: usize = 5;
 /// The citations of one sentence.
 const MAX_CITATIONS: usize = 3;

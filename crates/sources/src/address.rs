@@ -47,7 +47,7 @@ pub enum Refusal {
     /// The robots.txt of the site disallows the page.
     #[error("the site's robots.txt disallows it")]
     Robots,
-    /// The report has text of local documents, and nobody has agreed to fetch its sources.
+    /// The report has text of local documents, and no person has agreed to fetch its sources.
     #[error("the report has text of local documents: its sources are fetched only with consent")]
     Consent,
 }

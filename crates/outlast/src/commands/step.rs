@@ -81,7 +81,7 @@ fn find_worker(name: &str) -> CommandResult<OsString> {
     )
 }
 
-/// Returns the digest of a step's input: its command, or the text that stands in for it.
+/// Returns the digest of a step's input: its command, or the text that replaces it.
 fn digest(input: Option<&str>, program: &[OsString]) -> String {
     let mut digest = Sha256::new();
     let mut add = |bytes: &[u8]| {

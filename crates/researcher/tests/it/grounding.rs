@@ -1,4 +1,4 @@
-//! Every sentence of a report is in its sources (K7), and pages instruct nobody (K8).
+//! Every sentence of a report is in its sources (K7), and text in pages is never an instruction (K8).
 
 use std::collections::BTreeSet;
 

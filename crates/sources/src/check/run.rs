@@ -16,7 +16,7 @@ use super::{Check, SourceStep};
 pub struct SourceReaders {
     /// Fetches pages.
     pub fetcher: Arc<Fetcher>,
-    /// False if no page may be fetched: the report has text of local documents, and nobody has agreed (J4).
+    /// False if no page may be fetched: the report has text of local documents, and no person has agreed (J4).
     pub may_fetch: bool,
     /// Converts PDFs.
     pub pdf: Option<PdfReader>,
