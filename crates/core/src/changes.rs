@@ -65,7 +65,7 @@ impl HeldCallState {
             }
             (StateKind::Queued, Visibility::Unpromised | Visibility::Task) => Self::Unclaimed,
             (StateKind::Queued, Visibility::Promised)
-            | (StateKind::Running, _)
+            | (StateKind::Running | StateKind::Waiting, _)
             | (StateKind::Succeeded | StateKind::Failed | StateKind::Cancelled, _) => {
                 Self::NotWaiting
             }

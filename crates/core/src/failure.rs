@@ -81,6 +81,8 @@ codes! {
     RateLimited = "RATE_LIMITED", retryable: true, needs_consent: false;
     /// The provider is down or cannot be reached.
     ServiceUnavailable = "SERVICE_UNAVAILABLE", retryable: true, needs_consent: false;
+    /// A question of the job was not answered before its deadline.
+    NotAnswered = "NOT_ANSWERED", retryable: true, needs_consent: false;
     /// A defect of this program.
     InternalError = "INTERNAL_ERROR", retryable: false, needs_consent: false;
 }

@@ -6,8 +6,8 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    ConversationId, Cost, Failure, Fence, JobId, Output, OwnerId, Profile, Progress, RemoteRun,
-    RemoteStop, Request, Rev, RunAllowance, Timestamp, Visibility,
+    ConversationId, Cost, Failure, Fence, JobId, Output, OwnerId, Profile, Progress, Questions,
+    RemoteRun, RemoteStop, Request, Rev, RunAllowance, Timestamp, Visibility,
 };
 
 /// A request that an interface asks the engine to make durable.
@@ -75,6 +75,8 @@ pub struct Job {
     /// The beginning of the text that the running attempt is writing (G8), as far as it is known; see
     /// [`crate::Partial`]. It is removed when the attempt ends, and it is never the report.
     pub partial: Option<Arc<str>>,
+    /// The questions that its runs have asked its owner (M4).
+    pub questions: Questions,
     /// The number of its claims.
     pub fence: Fence,
     /// The time when it was accepted.

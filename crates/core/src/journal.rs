@@ -120,6 +120,25 @@ impl StepState {
     }
 }
 
+/// The decision of a person about a step whose end is not known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StepDecision {
+    /// It was done. It has no output.
+    Done,
+    /// It is begun once more, without a question.
+    Rerun,
+}
+
+/// The result of such a decision.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ResolveOutcome {
+    Recorded,
+    /// A worker runs the job, and may be running the step.
+    JobRuns,
+    /// The job has no step with this key, or its end is known.
+    NotOpen,
+}
+
 /// The cost of a run, by its journal.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StepCosts {

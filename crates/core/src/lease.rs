@@ -14,7 +14,7 @@ pub struct Lease {
 
 /// A job together with the right to work on it.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Claimed {
+pub struct ClaimedJob {
     /// The job, as it was when claimed.
     pub job: Job,
     pub lease: Lease,
@@ -37,6 +37,9 @@ pub struct Record {
 impl Record {
     /// Moves the job to another state. Its progress and partial text end with the old state, and no worker holds it.
     pub(crate) fn enter(&mut self, state: JobState, now: Timestamp) {
+        if state.kind().is_terminal() {
+            self.job.questions.current = None;
+        }
         self.job.state = state;
         self.job.progress = None;
         self.job.partial = None;

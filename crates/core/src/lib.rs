@@ -37,6 +37,7 @@ mod reason;
 mod remote;
 mod journal;
 mod run_journal;
+mod question;
 
 pub mod rules;
 
@@ -57,11 +58,11 @@ pub use failure::{Code, Failure};
 pub use id::{ConversationId, Fence, JobId, NotAJobId, OwnerId, Profile, Rev, WorkerId};
 pub use job::{Checkpoint, Job, JobState, NewJob};
 pub use journal::{
-    JournalStep, NewStep, Page, Resend, StepCosts, StepEnd, StepResult, StepStart, StepState,
-    Takeover,
+    JournalStep, NewStep, Page, Resend, ResolveOutcome, StepCosts, StepDecision, StepEnd,
+    StepResult, StepStart, StepState, Takeover,
 };
 pub use key::{CallIdentity, CallMode, HeldAnswer, Key, KeyLife};
-pub use lease::{Claimed, Holder, Lease, Record};
+pub use lease::{ClaimedJob, Holder, Lease, Record};
 pub use ledger::{
     ChargeState, CountedSpend, LedgerRow, Reservation, RunAllowance, SpendBy, SpendLimits,
     SpendQuery, SpendSum, SpendTerms,
@@ -83,6 +84,9 @@ pub use provider::{
     BeginError, Provider, ProviderError, ProviderErrorKind, RecoverySemantics, ResendPolicy,
     ResumePolicy, Run, RunStatus, Step,
 };
+pub use question::{
+    Answer, AnswerOutcome, AnswerRefusal, NewQuestion, Question, QuestionState, Questions,
+};
 pub use redact_request::RequestWords;
 pub use remote::{RemoteRun, RemoteStop, StopOutcome};
 pub use request::{Request, RequestContent, RequestNote};
@@ -93,8 +97,8 @@ pub use run_journal::RunJournal;
 pub use standing::{Standing, Waits};
 pub use state_kind::StateKind;
 pub use store::{
-    BoxError, Cancelled, InitialWorker, Insert, Inserted, Prune, Pruned, RescueBy, Rescued, Scope,
-    Settlement, Store, StoreError,
+    BoxError, CancelOutcome, InitialWorker, Insert, InsertOutcome, Prune, PruneOutcome, RescueBy,
+    RescueOutcome, Scope, Settlement, Store, StoreError,
 };
 pub use store_wrapper::{StoreMethod, StoreWrapper};
 pub use text::{

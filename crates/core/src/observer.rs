@@ -3,7 +3,8 @@
 use std::pin::Pin;
 
 use crate::{
-    Cancelled, ConversationId, Inserted, Job, JobId, Scope, Settlement, StoreError, Timestamp,
+    AnswerOutcome, CancelOutcome, ConversationId, InsertOutcome, Job, JobId, Scope, Settlement,
+    StoreError, Timestamp,
 };
 
 /// Work that follows an event and that the caller of the write waits for.
@@ -20,7 +21,7 @@ pub trait Observer: Send + Sync {
 #[derive(Clone, Copy, Debug)]
 pub enum StoreEvent<'a> {
     /// A start created a job, or found one.
-    Inserted(&'a Inserted),
+    Inserted(&'a InsertOutcome),
     /// A worker claimed a job from the queue.
     Claimed {
         job: &'a Job,
@@ -40,8 +41,10 @@ pub enum StoreEvent<'a> {
     Noted,
     /// An attempt ended.
     Settled { job: &'a Job, settlement: &'a Settlement },
+    /// The question of a job was answered, or the answer was refused.
+    Answered(&'a AnswerOutcome),
     /// A cancel ended a job, or found it ended.
-    Cancelled(&'a Cancelled),
+    Cancelled(&'a CancelOutcome),
     /// The remote run of a cancelled job, or the outcome of its stop, was recorded.
     StopRecorded,
     /// A conversation is about to be deleted. This is the one event before its write.

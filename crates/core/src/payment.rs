@@ -47,6 +47,13 @@ impl Job {
         is_left.then_some(run)
     }
 
+    /// Returns whether the job is an ended workflow, whose command may have taken steps (K12). A job that repeats it takes
+    /// them over.
+    pub fn may_leave_steps(&self) -> bool {
+        let has_ended = matches!(self.state, JobState::Failed { .. } | JobState::Cancelled { .. });
+        has_ended && self.new.request.is_workflow()
+    }
+
     /// Returns the provider's run that the job's failure or cancel left behind, if that run continues or has a
     /// report. A job that resumes it sends nothing and pays nothing.
     pub fn run_left(&self) -> Option<&RemoteRun> {

@@ -102,6 +102,11 @@ pub enum Step {
     Progress(Progress),
     /// [`Run::remote`] has changed and is worth recording.
     Moved,
+    /// It has asked its owner a question ([`RunJournal::ask`]) and stops until the answer: the worker gives up the job,
+    /// and a worker resumes the run when it is answered, or at the deadline (M4).
+    Wait,
+    /// Its owner has declined to continue: the job is cancelled (M4).
+    Cancel,
     /// It is done.
     Done {
         output: Box<Output>,
@@ -264,6 +269,8 @@ pub enum ProviderErrorKind {
     /// The run has an id, but it cannot be known whether the step that costs money was accepted in it. Nothing is
     /// sent again.
     StepUnknown,
+    /// A question of the run was not answered before its deadline (M4).
+    NotAnswered,
 }
 
 /// The meaning of an error kind for the job.
@@ -308,6 +315,7 @@ impl ProviderErrorKind {
             Self::RunStopped => ended(stays(Code::ExecutionError)),
             Self::RunTimedOut => ended(passes(Code::Timeout)),
             Self::StepUnknown => stays(Code::SubmitUnknown),
+            Self::NotAnswered => ended(stays(Code::NotAnswered)),
         }
     }
 

@@ -86,10 +86,10 @@ impl RequestWords {
 }
 
 /// A letter of a text and its place in the text.
-type Spelt = (char, Range<usize>);
+type LetterForm = (char, Range<usize>);
 
 /// Marks every piece of a long text.
-fn hide_pieces(texts: &[&Vec<char>], spelt: &[Spelt], hidden: &mut [bool]) {
+fn hide_pieces(texts: &[&Vec<char>], spelt: &[LetterForm], hidden: &mut [bool]) {
     let letters: Vec<char> = spelt.iter().map(|(letter, _)| *letter).collect();
     let mut places: HashMap<&[char], Vec<usize>> = HashMap::new();
     for (at, piece) in letters.windows(PIECE).enumerate() {
@@ -104,7 +104,7 @@ fn hide_pieces(texts: &[&Vec<char>], spelt: &[Spelt], hidden: &mut [bool]) {
 }
 
 /// Marks a short text if it is a whole word: as a part of longer words it means nothing.
-fn hide_whole(text: &[char], spelt: &[Spelt], hidden: &mut [bool]) {
+fn hide_whole(text: &[char], spelt: &[LetterForm], hidden: &mut [bool]) {
     // In scripts without spaces, nothing separates words.
     let spaced = text.iter().all(char::is_ascii);
     let joined = |at: usize| {
@@ -120,7 +120,7 @@ fn hide_whole(text: &[char], spelt: &[Spelt], hidden: &mut [bool]) {
     }
 }
 
-fn without(text: &str, spelt: &[Spelt], hidden: &[bool]) -> String {
+fn without(text: &str, spelt: &[LetterForm], hidden: &[bool]) -> String {
     let mut clean = String::with_capacity(text.len());
     let (mut done, mut inside) = (0, false);
     for ((_, place), hidden) in spelt.iter().zip(hidden) {
@@ -139,7 +139,7 @@ fn without(text: &str, spelt: &[Spelt], hidden: &[bool]) -> String {
 
 /// Returns the letters of a text as its reader would see them: an escape of JSON, URLs or HTML is one character, or
 /// none.
-fn spelt(text: &str) -> Vec<Spelt> {
+fn spelt(text: &str) -> Vec<LetterForm> {
     let mut spelt = Vec::new();
     let mut at = 0;
     while let Some(next) = text[at..].chars().next() {

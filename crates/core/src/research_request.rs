@@ -23,6 +23,9 @@ pub struct ResearchRequest {
     /// The maximum cost of the run, if the caller set one (G6).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub budget: Option<NanoUsd>,
+    /// Asks the owner for an approval of the plan before the paid part of the run (M4).
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub approve_plan: bool,
 }
 
 impl ResearchRequest {

@@ -20,6 +20,7 @@ mod share;
 mod notice;
 mod journal;
 mod takeover;
+mod question;
 
 mod approach;
 mod verdict;
@@ -30,7 +31,7 @@ mod send_key;
 #[cfg(test)]
 pub(crate) mod tests;
 
-pub use admit::{Admitted, FirstCharge, OwnerUsage, admit, attach, counts_toward_day};
+pub use admit::{AdmittedRows, FirstCharge, OwnerUsage, admit, attach, counts_toward_day};
 pub use approach::{Approach, approach, may_begin_again};
 pub use cancel::{cancel, record_late_run, record_stop};
 pub use cap::{begins_another_run, lowest_cap, reserve_another_run, reserved_amount};
@@ -40,12 +41,13 @@ pub use expire::{expires_at, is_expired, life_ends_at};
 pub use identity::{EarlierCall, IdentityRecord, is_promised_by, newest_call, promise};
 pub use journal::{
     JOURNAL_ROW_BYTES, JournalUsage, MAX_PAGE_TEXT, MAX_RUN_BYTES, MAX_STEP_OUTPUT, MAX_STEPS,
-    StoredStep, begin_step, end_step, page_bytes, save_page, step_bytes,
+    StoredStep, begin_step, end_step, page_bytes, resolve_step, save_page, step_bytes,
 };
 pub use key::{KeyRecord, Replay, record_answer, replay};
 pub use ledger_sweep::{ledger_old_until, ledger_removable_until, sweeps_needed_from};
-pub use notice::{notice, retry_or_give_up};
+pub use notice::{notice, question_notice, retry_or_give_up};
 pub use prune::{is_prunable, removable_at};
+pub use question::{MAX_QUESTION, answer, ask, close_question};
 pub use rescue::{is_unheld, lease_is_void, rescue};
 pub use restore::{RestoredOutcome, restore};
 pub use retry::RetryPolicy;

@@ -1,8 +1,17 @@
 //! The journal as a run sees it: bound to the lease of its job.
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use crate::{JournalStep, Lease, NewStep, Page, Scope, StepEnd, StepStart, Store, StoreError};
+use crate::{
+    ChangeWait, JobId, JournalStep, Lease, NewQuestion, NewStep, Page, Question, QuestionState,
+    Scope, StepEnd, StepStart, Store, StoreError,
+};
+
+/// The longest wait for a change before the deadline of a question is looked at again.
+const LONGEST_WAIT: Duration = Duration::from_secs(5);
+/// The interval at which a store looks for the answers of other processes.
+const LOOK_EVERY: Duration = Duration::from_millis(250);
 
 /// The journal of one attempt. A worker that has lost its lease records nothing more.
 #[derive(Clone)]
@@ -16,6 +25,11 @@ impl RunJournal {
     /// Binds the journal of a store to a lease. `max_bytes` is the limit of the owner.
     pub fn new(store: Arc<dyn Store>, lease: Lease, max_bytes: u64) -> Self {
         Self { store, lease, max_bytes }
+    }
+
+    /// Returns the job that it belongs to.
+    pub fn job(&self) -> JobId {
+        self.lease.job
     }
 
     /// The maximum number of bytes that the owner may have stored, for [`NewStep::max_bytes`].
@@ -36,6 +50,41 @@ impl RunJournal {
     /// Keeps a page that the run has read; see [`Store::save_page`].
     pub async fn save_page(&self, page: &Page) -> Result<(), StoreError> {
         self.store.save_page(&self.lease, page, self.max_bytes).await
+    }
+
+    /// Asks the owner of the job, or finds the question; see [`Store::ask`]. A run that gets an open question returns
+    /// [`crate::Step::Wait`] and asks again when it is resumed, or waits with [`RunJournal::wait_for_answer`].
+    pub async fn ask(&self, question: &NewQuestion) -> Result<Question, StoreError> {
+        self.store.ask(&self.lease, question).await
+    }
+
+    /// Asks the owner of the job and waits in the run until the question has an answer, or its deadline is over.
+    /// Cancel-safe.
+    pub async fn wait_for_answer(
+        &self,
+        question: &NewQuestion,
+    ) -> Result<QuestionState, StoreError> {
+        let mut rev = self.store.rev().await?;
+        let mut asked = self.ask(question).await?;
+        while asked.state == QuestionState::Open {
+            let left = asked.deadline.since(self.store.now());
+            let wait = ChangeWait { at_most: left.min(LONGEST_WAIT), look_every: LOOK_EVERY };
+            let changes = self.store.changes(rev, wait).await?;
+            rev = changes.rev;
+            let is_over = asked.deadline <= self.store.now();
+            if is_over || changes.jobs.iter().any(|change| change.id == self.lease.job) {
+                let job = self.store.job(&Scope::Operator, &self.lease.job).await?;
+                if is_over || job.is_none_or(|job| job.questions.open() != Some(&asked)) {
+                    asked = self.ask(question).await?;
+                }
+            }
+        }
+        Ok(asked.state)
+    }
+
+    /// Removes a question with its answer, once the answer is recorded; see [`Store::close_question`].
+    pub async fn close_question(&self, key: &str) -> Result<(), StoreError> {
+        self.store.close_question(&self.lease, key).await
     }
 
     /// Returns the steps that were recorded so far, without their outputs; see [`Store::steps`].

@@ -6,6 +6,9 @@ use std::time::Duration;
 
 use crate::{Code, Job, JobState, Profile, Progress, RemoteStop, StateKind, Timestamp};
 
+/// The maximum number of characters of a question in the sentence.
+const QUESTION_CHARS: usize = 200;
+
 /// The reason why a queued job waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Waits {
@@ -36,6 +39,14 @@ impl<'a> Standing<'a> {
 
     /// Returns its present activity, or the reason why it waits.
     pub fn present(&self) -> String {
+        if let Some(question) = self.job.open_question() {
+            let text: Vec<&str> = question.text.split_whitespace().collect();
+            let text: String = text.join(" ").chars().take(QUESTION_CHARS).collect();
+            return format!(
+                "Waiting for an answer to \"{text}\" until {}; `outlast jobs answer {} TEXT` gives it",
+                question.deadline, self.job.id
+            );
+        }
         match &self.job.state {
             JobState::Queued { .. } => self.describe_wait(),
             JobState::Running { .. } => match &self.job.progress {

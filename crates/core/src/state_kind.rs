@@ -1,14 +1,16 @@
-//! The five states of a job by name, without their fields.
+//! The states of a job by name, without their fields.
 
 use crate::JobState;
 
-/// The five states by name.
+/// The states by name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum StateKind {
     /// See [`JobState::Queued`].
     Queued,
     /// See [`JobState::Running`].
     Running,
+    /// It has an open question ([`crate::Job::kind`]), whether or not a worker holds it.
+    Waiting,
     /// See [`JobState::Succeeded`].
     Succeeded,
     /// See [`JobState::Failed`].
@@ -18,15 +20,25 @@ pub enum StateKind {
 }
 
 impl StateKind {
+    /// The states of jobs that have not ended.
+    pub const UNFINISHED: [Self; 3] = [Self::Queued, Self::Running, Self::Waiting];
+
     /// All states, in the order of a job's life.
-    pub const ALL: [Self; 5] =
-        [Self::Queued, Self::Running, Self::Succeeded, Self::Failed, Self::Cancelled];
+    pub const ALL: [Self; 6] = [
+        Self::Queued,
+        Self::Running,
+        Self::Waiting,
+        Self::Succeeded,
+        Self::Failed,
+        Self::Cancelled,
+    ];
 
     /// Returns the word for it in SQL, JSON, logs and on the command line.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Queued => "queued",
             Self::Running => "running",
+            Self::Waiting => "waiting",
             Self::Succeeded => "succeeded",
             Self::Failed => "failed",
             Self::Cancelled => "cancelled",
@@ -41,7 +53,7 @@ impl StateKind {
     /// Returns whether a job in this state will never change again.
     pub fn is_terminal(self) -> bool {
         match self {
-            Self::Queued | Self::Running => false,
+            Self::Queued | Self::Running | Self::Waiting => false,
             Self::Succeeded | Self::Failed | Self::Cancelled => true,
         }
     }

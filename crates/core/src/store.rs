@@ -11,11 +11,12 @@ use async_trait::async_trait;
 
 use crate::rules::KeyRecord;
 use crate::{
-    BudgetRefusal, ChangeWait, Changes, Checkpoint, Claimed, ClaimedNotice, ConversationId,
-    ConversationPage, ConversationQuery, Cost, Failure, Job, JobId, JobPage, JobQuery, JournalStep,
-    Key, Lease, LedgerRow, NewJob, NewStep, NoticeClaim, NoticeOutcome, Output, OwnerId, Page,
-    Profile, Progress, RemoteRun, RemoteStop, Reservation, Rev, SpendQuery, SpendSum, StateCount,
-    StateKind, StepEnd, StepStart, Takeover, Timestamp, WorkerId,
+    AnswerOutcome, BudgetRefusal, ChangeWait, Changes, Checkpoint, ClaimedJob, ClaimedNotice,
+    ConversationId, ConversationPage, ConversationQuery, Cost, Failure, Job, JobId, JobPage,
+    JobQuery, JournalStep, Key, Lease, LedgerRow, NewJob, NewQuestion, NewStep, NoticeClaim,
+    NoticeOutcome, Output, OwnerId, Page, Profile, Progress, Question, RemoteRun, RemoteStop,
+    Reservation, ResolveOutcome, Rev, SpendQuery, SpendSum, StateCount, StateKind, StepDecision,
+    StepEnd, StepStart, Takeover, Timestamp, WorkerId,
 };
 
 /// A database of jobs.
@@ -44,7 +45,7 @@ pub trait Store: Send + Sync {
     /// run, its steps and its pages in the same step, and its row replaces the one of the ended job
     /// ([`crate::rules::release_run`]). Every later step of the job changes its row as [`crate::rules::charge`]
     /// decides.
-    async fn insert(&self, insert: Insert) -> Result<Inserted, StoreError>;
+    async fn insert(&self, insert: Insert) -> Result<InsertOutcome, StoreError>;
 
     /// Gives `worker` the next job that it can run and raises the job's fence. Owners share the slots: the next owner
     /// in turn ([`crate::rules::Turn`]) is served, with the job of highest priority, then the oldest.
@@ -56,7 +57,7 @@ pub trait Store: Send + Sync {
         worker: &WorkerId,
         profiles: &[Profile],
         lease: Duration,
-    ) -> Result<Option<Claimed>, StoreError>;
+    ) -> Result<Option<ClaimedJob>, StoreError>;
 
     /// Gives `worker` this job, promised or not, if it is in the state Queued, due, and of one of these profiles;
     /// raises its fence. Returns `None` otherwise. This does not register the worker for the profiles: it takes
@@ -67,7 +68,7 @@ pub trait Store: Send + Sync {
         profiles: &[Profile],
         id: &JobId,
         lease: Duration,
-    ) -> Result<Option<Claimed>, StoreError>;
+    ) -> Result<Option<ClaimedJob>, StoreError>;
 
     /// Returns the held calls of these profiles in the state Queued: no process runs them, or one is about to.
     async fn unclaimed_held_calls(&self, profiles: &[Profile]) -> Result<Vec<JobId>, StoreError>;
@@ -97,6 +98,18 @@ pub trait Store: Send + Sync {
     /// change: the rev stays the same.
     async fn end_step(&self, lease: &Lease, key: &str, end: &StepEnd) -> Result<(), StoreError>;
 
+    /// Records the decision of a person about a step whose end is not known ([`crate::rules::resolve_step`]). Not a
+    /// change: the rev stays the same. It presents no lease, because no worker may have the job.
+    ///
+    /// Fails with [`StoreError::NotFound`] if `scope` sees no such job.
+    async fn resolve_step(
+        &self,
+        scope: &Scope,
+        job: &JobId,
+        key: &str,
+        decision: StepDecision,
+    ) -> Result<ResolveOutcome, StoreError>;
+
     /// Keeps a page that a run has read ([`crate::rules::save_page`]), unless the owner has it already. It is removed
     /// with the last job that has read it. Not a change: the rev stays the same.
     ///
@@ -104,16 +117,32 @@ pub trait Store: Send + Sync {
     async fn save_page(&self, lease: &Lease, page: &Page, max_bytes: u64)
     -> Result<(), StoreError>;
 
+    /// Asks the owner of the job a question, or finds it ([`crate::rules::ask`]). It is durable before it is shown.
+    async fn ask(&self, lease: &Lease, question: &NewQuestion) -> Result<Question, StoreError>;
+
+    /// Removes the question of this key with its answer ([`crate::rules::close_question`]).
+    async fn close_question(&self, lease: &Lease, key: &str) -> Result<(), StoreError>;
+
+    /// Answers the open question of a job ([`crate::rules::answer`]): of several callers, the first one. `question` is
+    /// its id, if the caller knows which one it answers. It presents no lease: the caller is the owner of the job.
+    async fn answer(
+        &self,
+        scope: &Scope,
+        id: &JobId,
+        question: Option<&str>,
+        text: &str,
+    ) -> Result<AnswerOutcome, StoreError>;
+
     /// Ends an attempt: state and output in one write. The lease ends, whatever the settlement.
     async fn settle(&self, lease: &Lease, settlement: Settlement) -> Result<Job, StoreError>;
 
     /// Ends an unfinished job at once, drops its lease and records whether a remote stop is pending.
     ///
-    /// If the job's own end was committed first, that end is kept and returned as [`Cancelled::Already`].
-    async fn cancel(&self, scope: &Scope, id: &JobId) -> Result<Cancelled, StoreError>;
+    /// If the job's own end was committed first, that end is kept and returned as [`CancelOutcome::Already`].
+    async fn cancel(&self, scope: &Scope, id: &JobId) -> Result<CancelOutcome, StoreError>;
 
     /// Returns the jobs of dead workers to the state Queued; spends no attempt.
-    async fn rescue(&self, dead: &RescueBy) -> Result<Rescued, StoreError>;
+    async fn rescue(&self, dead: &RescueBy) -> Result<RescueOutcome, StoreError>;
 
     /// Records the remote run of a job that was cancelled while its request was on the way.
     ///
@@ -180,7 +209,7 @@ pub trait Store: Send + Sync {
     /// A conversation is removed in one step. All other jobs are removed in small steps, so that no other call waits
     /// long for this; a crash in between leaves each job whole or removed. Not a change: no waiter is woken, and the
     /// rev stays the same.
-    async fn prune(&self, scope: &Scope, prune: &Prune) -> Result<Pruned, StoreError>;
+    async fn prune(&self, scope: &Scope, prune: &Prune) -> Result<PruneOutcome, StoreError>;
 
     /// Returns the job, if `scope` may see it and its retention has not ended. A foreign job is the same as an
     /// unknown one.
@@ -318,7 +347,7 @@ pub enum Prune {
 
 /// The result of a removal.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Pruned {
+pub struct PruneOutcome {
     /// The number of removed jobs.
     pub jobs: u32,
     /// The time when [`Prune::Expired`] can remove the next job in this scope, as far as it is known now.
@@ -327,7 +356,7 @@ pub struct Pruned {
 
 /// The result of an insert.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Inserted {
+pub enum InsertOutcome {
     /// A new job was created.
     New(Job),
     /// The key already named this job.
@@ -362,11 +391,14 @@ pub enum Settlement {
     },
     /// The worker returns the job to the queue as it is; no attempt is spent.
     Release,
+    /// As [`Settlement::Release`], but no worker claims the job before its open question is answered, or the deadline
+    /// of the question is over (M4).
+    Wait,
 }
 
 /// The result of a cancel.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Cancelled {
+pub enum CancelOutcome {
     /// This call ended the job.
     Now(Job),
     /// The job had ended before, and keeps that end.
@@ -391,7 +423,7 @@ pub enum RescueBy {
 
 /// The result of a rescue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Rescued {
+pub struct RescueOutcome {
     /// The number of jobs returned to the queue.
     pub jobs: u32,
     /// The number of other workers that still hold jobs; if it is not zero, another check is worthwhile.

@@ -5,12 +5,13 @@ use std::time::Duration;
 use async_trait::async_trait;
 
 use crate::{
-    Cancelled, ChangeWait, Changes, Checkpoint, Claimed, ClaimedNotice, ConversationId,
-    ConversationPage, ConversationQuery, Cost, Insert, Inserted, Job, JobId, JobPage, JobQuery,
-    JournalStep, Lease, LedgerRow, NewStep, NoticeClaim, NoticeOutcome, OwnerId, Page, Profile,
-    Progress, Prune, Pruned, RemoteRun, RemoteStop, RescueBy, Rescued, Rev, Scope, Settlement,
-    SpendQuery, SpendSum, StateCount, StateKind, StepEnd, StepStart, Store, StoreError, Timestamp,
-    WorkerId,
+    AnswerOutcome, CancelOutcome, ChangeWait, Changes, Checkpoint, ClaimedJob, ClaimedNotice,
+    ConversationId, ConversationPage, ConversationQuery, Cost, Insert, InsertOutcome, Job, JobId,
+    JobPage, JobQuery, JournalStep, Lease, LedgerRow, NewQuestion, NewStep, NoticeClaim,
+    NoticeOutcome, OwnerId, Page, Profile, Progress, Prune, PruneOutcome, Question, RemoteRun,
+    RemoteStop, RescueBy, RescueOutcome, ResolveOutcome, Rev, Scope, Settlement, SpendQuery,
+    SpendSum, StateCount, StateKind, StepDecision, StepEnd, StepStart, Store, StoreError,
+    Timestamp, WorkerId,
 };
 
 /// Lists every method of the port once. This list generates [`StoreMethod`], the methods of [`StoreWrapper`] and the
@@ -64,9 +65,9 @@ macro_rules! wrapper_of {
 
 wrapper_of! {
     Rev: fn rev(&self) -> Rev;
-    Insert: fn insert(&self, insert: Insert) -> Inserted;
-    Claim: fn claim(&self, worker: &WorkerId, profiles: &[Profile], lease: Duration) -> Option<Claimed>;
-    ClaimById: fn claim_by_id(&self, worker: &WorkerId, profiles: &[Profile], id: &JobId, lease: Duration) -> Option<Claimed>;
+    Insert: fn insert(&self, insert: Insert) -> InsertOutcome;
+    Claim: fn claim(&self, worker: &WorkerId, profiles: &[Profile], lease: Duration) -> Option<ClaimedJob>;
+    ClaimById: fn claim_by_id(&self, worker: &WorkerId, profiles: &[Profile], id: &JobId, lease: Duration) -> Option<ClaimedJob>;
     UnclaimedHeldCalls: fn unclaimed_held_calls(&self, profiles: &[Profile]) -> Vec<JobId>;
     Renew: fn renew(&self, leases: &[Lease], lease: Duration) -> Vec<JobId>;
     Checkpoint: fn checkpoint(&self, lease: &Lease, checkpoint: &Checkpoint) -> ();
@@ -74,10 +75,14 @@ wrapper_of! {
     ShowText: fn show_text(&self, lease: &Lease, text: &str) -> ();
     BeginStep: fn begin_step(&self, lease: &Lease, step: &NewStep) -> StepStart;
     EndStep: fn end_step(&self, lease: &Lease, key: &str, end: &StepEnd) -> ();
+    ResolveStep: fn resolve_step(&self, scope: &Scope, job: &JobId, key: &str, decision: StepDecision) -> ResolveOutcome;
     SavePage: fn save_page(&self, lease: &Lease, page: &Page, max_bytes: u64) -> ();
+    Ask: fn ask(&self, lease: &Lease, question: &NewQuestion) -> Question;
+    CloseQuestion: fn close_question(&self, lease: &Lease, key: &str) -> ();
+    Answer: fn answer(&self, scope: &Scope, id: &JobId, question: Option<&str>, text: &str) -> AnswerOutcome;
     Settle: fn settle(&self, lease: &Lease, settlement: Settlement) -> Job;
-    Cancel: fn cancel(&self, scope: &Scope, id: &JobId) -> Cancelled;
-    Rescue: fn rescue(&self, dead: &RescueBy) -> Rescued;
+    Cancel: fn cancel(&self, scope: &Scope, id: &JobId) -> CancelOutcome;
+    Rescue: fn rescue(&self, dead: &RescueBy) -> RescueOutcome;
     RecordLateRun: fn record_late_run(&self, id: &JobId, run: &RemoteRun) -> ();
     PendingStops: fn pending_stops(&self, profiles: &[Profile], limit: usize) -> Vec<(JobId, RemoteRun)>;
     RecordStop: fn record_stop(&self, id: &JobId, outcome: RemoteStop, cost: Cost) -> ();
@@ -88,7 +93,7 @@ wrapper_of! {
     CountQueued: fn count_queued(&self, profiles: &[Profile]) -> u64;
     QueuePosition: fn queue_position(&self, id: &JobId) -> u64;
     DeregisterWorker: fn deregister_worker(&self, worker: &WorkerId) -> ();
-    Prune: fn prune(&self, scope: &Scope, prune: &Prune) -> Pruned;
+    Prune: fn prune(&self, scope: &Scope, prune: &Prune) -> PruneOutcome;
     Job: fn job(&self, scope: &Scope, id: &JobId) -> Option<Job>;
     List: fn list(&self, scope: &Scope, query: &JobQuery) -> JobPage;
     Counts: fn counts(&self, scope: &Scope, at_most: u32) -> Vec<StateCount>;

@@ -16,7 +16,7 @@ fn words<T: Serialize>(values: &[T]) -> Value {
 #[test]
 fn states_and_charges_keep_their_words() {
     let states: Vec<_> = StateKind::ALL.iter().map(|state| state.as_str()).collect();
-    assert_eq!(states, ["queued", "running", "succeeded", "failed", "cancelled"]);
+    assert_eq!(states, ["queued", "running", "waiting", "succeeded", "failed", "cancelled"]);
     use ChargeState::{Maybe, Released, Reserved, Spent};
     let charges = [Reserved, Spent, Maybe, Released].map(ChargeState::as_str);
     assert_eq!(charges, ["reserved", "spent", "maybe", "released"]);
@@ -76,6 +76,7 @@ fn failures_keep_their_codes() {
         "ENDPOINT_RETIRED",
         "RATE_LIMITED",
         "SERVICE_UNAVAILABLE",
+        "NOT_ANSWERED",
         "INTERNAL_ERROR",
     ];
     assert_eq!(codes, expected);

@@ -135,7 +135,7 @@ impl Attempt<'_> {
         tracing::info!(job.id = %self.job.id, remote.id = remote.short_id(), "remote run begun");
         match self.record(Checkpoint::Running(remote.clone())).await {
             Ok(()) => {
-                let limits = AttemptLimits::new(&self.job, limits::Start::Fresh, self.shared);
+                let limits = AttemptLimits::new(&self.job, limits::RunOrigin::Fresh, self.shared);
                 self.follow(run, limits).await
             }
             Err(LeaseLost) => {
@@ -151,7 +151,7 @@ impl Attempt<'_> {
         semantics: RecoverySemantics,
     ) -> Result<End, LeaseLost> {
         tracing::info!(job.id = %self.job.id, remote.id = remote.short_id(), "remote run resumed");
-        let limits = AttemptLimits::new(&self.job, limits::Start::Resumed, self.shared);
+        let limits = AttemptLimits::new(&self.job, limits::RunOrigin::Resumed, self.shared);
         let request = self.shared.capped_request(&self.job);
         // Unlike a begin it buys nothing, so a worker that is shutting down does not wait for it.
         let resumed = tokio::select! {
@@ -219,6 +219,8 @@ impl Attempt<'_> {
                     }
                 }
                 Ok(Step::Moved) => self.record(Checkpoint::Running(run.remote())).await?,
+                Ok(Step::Wait) => return Ok(End::Waiting),
+                Ok(Step::Cancel) => return self.cancel().await,
                 Ok(Step::Done { output, raw }) => {
                     // Shows the last progress before the end, which would replace it before anyone has seen it.
                     if notes.has_begun() {

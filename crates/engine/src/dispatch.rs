@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use outlast_core::{Insert, Inserted, Store, StoreError, StoreEvent};
+use outlast_core::{Insert, InsertOutcome, Store, StoreError, StoreEvent};
 
 use crate::handover::{DetachedWorkers, Handover, JobRunner};
 use crate::observers::{Observers, follow_up};
@@ -36,7 +36,7 @@ impl Dispatch {
         store: &dyn Store,
         observers: &Observers,
         mut insert: Insert,
-    ) -> Result<Inserted, StoreError> {
+    ) -> Result<InsertOutcome, StoreError> {
         let handover = self.handover();
         if handover.is_some_and(|handover| !handover.runs_here(&insert.job)) {
             insert.initial_worker = None;
@@ -48,7 +48,7 @@ impl Dispatch {
         };
         let work = observers.begin(event);
         if let Some(handover) = handover
-            && let Ok(Inserted::New(job) | Inserted::Existing { job, .. }) = &inserted
+            && let Ok(InsertOutcome::New(job) | InsertOutcome::Existing { job, .. }) = &inserted
         {
             handover.leave_job(job).await;
         }

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use outlast_core::rules::{self, Replay};
 use outlast_core::{
-    Cancelled, InitialWorker, Insert, Inserted, Job, JobId, Key, NewJob, RemoteRun, Scope,
-    StoreError, Takeover,
+    AnswerOutcome, CancelOutcome, InitialWorker, Insert, InsertOutcome, Job, JobId, Key, NewJob,
+    RemoteRun, Scope, StoreError, Takeover,
 };
 
 use crate::options::Options;
@@ -77,25 +77,54 @@ impl Engine {
         };
         let inserted = dispatch.insert(&*self.shared.store, observers, insert).await?;
         Ok(match inserted {
-            Inserted::New(job) => {
+            InsertOutcome::New(job) => {
                 log_job(&job, "Job enqueued");
                 self.shared.warn_of_cost(&job);
                 StartOutcome { job, existed: false, replay: None }
             }
-            Inserted::Existing { job, key } => {
+            InsertOutcome::Existing { job, key } => {
                 StartOutcome { replay: rules::replay(&key, &job), job, existed: true }
             }
         })
     }
 
-    /// Ends an unfinished job; `None` if the caller has no such job.
-    pub async fn cancel(&self, scope: &Scope, id: &JobId) -> Result<Option<Cancelled>, StoreError> {
-        match self.shared.cancel(scope, id).await {
-            Ok(Cancelled::Now(job)) => {
-                log_job(&job, "Job cancelled");
-                Ok(Some(Cancelled::Now(remote_stops::without_vain_stop(&self.shared, job).await)))
+    /// Answers the open question of a job (M4); `None` if the caller has no such job. `question` is the id of the question,
+    /// if the caller knows which one it answers. A worker continues the job.
+    pub async fn answer(
+        &self,
+        scope: &Scope,
+        id: &JobId,
+        question: Option<&str>,
+        text: &str,
+    ) -> Result<Option<AnswerOutcome>, StoreError> {
+        let outcome = match self.shared.answer(scope, id, question, text).await {
+            Ok(outcome) => outcome,
+            Err(StoreError::NotFound) => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        if let AnswerOutcome::Accepted(job) = &outcome {
+            log_job(job, "Question answered");
+            if let Some(handover) = self.shared.options.dispatch.handover() {
+                handover.leave_job(job).await;
             }
-            Ok(Cancelled::Already(job)) => Ok(Some(Cancelled::Already(job))),
+        }
+        Ok(Some(outcome))
+    }
+
+    /// Ends an unfinished job; `None` if the caller has no such job.
+    pub async fn cancel(
+        &self,
+        scope: &Scope,
+        id: &JobId,
+    ) -> Result<Option<CancelOutcome>, StoreError> {
+        match self.shared.cancel(scope, id).await {
+            Ok(CancelOutcome::Now(job)) => {
+                log_job(&job, "Job cancelled");
+                Ok(Some(CancelOutcome::Now(
+                    remote_stops::without_vain_stop(&self.shared, job).await,
+                )))
+            }
+            Ok(CancelOutcome::Already(job)) => Ok(Some(CancelOutcome::Already(job))),
             Err(StoreError::NotFound) => Ok(None),
             Err(error) => Err(error),
         }

@@ -6,11 +6,11 @@ use std::time::Duration;
 use futures_util::FutureExt as _;
 use outlast_core::conversation::Conversation;
 use outlast_core::{
-    ChangeWait, Changes, Claimed, ConversationId, ConversationPage, ConversationQuery,
+    ChangeWait, Changes, ClaimedJob, ConversationId, ConversationPage, ConversationQuery,
     InitialWorker, Job, JobId, JobPage, JobQuery, JobState, JournalStep, Key, Lease, LedgerRow,
-    NewJob, OwnerId, Profile, Prune, Pruned, Request, RescueBy, Resend, Rev, Scope, SpendQuery,
-    SpendSum, Standing, StateCount, StateKind, Store, StoreError, Takeover, Timestamp, Visibility,
-    Waits,
+    NewJob, OwnerId, Profile, Prune, PruneOutcome, Request, RescueBy, Resend, ResolveOutcome, Rev,
+    Scope, SpendQuery, SpendSum, Standing, StateCount, StateKind, StepDecision, Store, StoreError,
+    Takeover, Timestamp, Visibility, Waits,
 };
 use thiserror::Error;
 use tokio::task::JoinHandle;
@@ -29,7 +29,7 @@ const LOOK_EVERY: Duration = Duration::from_secs(2);
 
 /// A job at the moment when it was read.
 #[derive(Clone, Debug)]
-pub struct Reading {
+pub struct JobSnapshot {
     pub job: Job,
     /// The store's clock at that moment.
     pub now: Timestamp,
@@ -37,7 +37,7 @@ pub struct Reading {
     pub waits: Option<Waits>,
 }
 
-impl Reading {
+impl JobSnapshot {
     /// Returns the state of the job, in words (P4).
     pub fn read_standing(&self) -> Standing<'_> {
         Standing::new(&self.job, self.waits)
@@ -90,7 +90,8 @@ impl Engine {
         Ok((Self { shared: Arc::new(shared) }, follower))
     }
 
-    /// Starts a job that repeats an ended one. It resumes the run that `ended` left behind, if it left one.
+    /// Starts a job that repeats an ended one. It resumes the run that `ended` left behind, if it left one. A command
+    /// begins again and keeps its finished steps.
     ///
     /// With the owner's consent ([`Resend::Allow`]) it begins another run, whatever the outcome of the first. A run
     /// that has a journal goes on in either case, because nothing of it is bought twice; the consent is for its open
@@ -107,6 +108,9 @@ impl Engine {
                 Predecessor::Journal(Takeover { job: ended.id, open_steps })
             }
             (None, Some(run), Resend::Refuse) => Predecessor::Run(run.clone()),
+            (None, _, open_steps) if ended.may_leave_steps() => {
+                Predecessor::Journal(Takeover { job: ended.id, open_steps })
+            }
             (None, Some(_), Resend::Allow) | (None, None, _) => Predecessor::None,
         };
         self.insert(job, key, predecessor, None).await
@@ -126,11 +130,11 @@ impl Engine {
     }
 
     /// Returns the job, and the reason why it waits if it does; `None` if the caller has no such job. Never waits.
-    pub async fn read(&self, scope: &Scope, id: &JobId) -> Result<Option<Reading>, StoreError> {
+    pub async fn read(&self, scope: &Scope, id: &JobId) -> Result<Option<JobSnapshot>, StoreError> {
         let Some(job) = self.job(scope, id).await? else { return Ok(None) };
         let now = self.now();
         let waits = self.waits(&job, now).await?;
-        Ok(Some(Reading { job, now, waits }))
+        Ok(Some(JobSnapshot { job, now, waits }))
     }
 
     async fn waits(&self, job: &Job, now: Timestamp) -> Result<Option<Waits>, StoreError> {
@@ -160,6 +164,17 @@ impl Engine {
     /// Returns the recorded steps of a job, without their outputs, in the order of their start.
     pub async fn steps(&self, scope: &Scope, id: &JobId) -> Result<Vec<JournalStep>, StoreError> {
         self.shared.store.steps(scope, id).await
+    }
+
+    /// Records the decision of a person about an interrupted step; see [`Store::resolve_step`].
+    pub async fn resolve_step(
+        &self,
+        scope: &Scope,
+        id: &JobId,
+        key: &str,
+        decision: StepDecision,
+    ) -> Result<ResolveOutcome, StoreError> {
+        self.shared.store.resolve_step(scope, id, key, decision).await
     }
 
     /// Returns what is known of a request before it is made.
@@ -244,7 +259,7 @@ impl Engine {
         &self,
         scope: &Scope,
         id: &JobId,
-    ) -> Result<Option<(Reading, JobWatch)>, PollError> {
+    ) -> Result<Option<(JobSnapshot, JobWatch)>, PollError> {
         let watcher = self.shared.wakeups.watch(scope, *id, self.shared.options.polls);
         let Some(reading) = self.read(scope, id).await? else { return Ok(None) };
         // A finished job is returned however many callers wait: nothing will change, so nothing is watched.
@@ -275,7 +290,7 @@ impl Engine {
 impl JobWatch {
     /// Waits until the job has changed and reads it; `None` if it was removed. Cancel-safe: a change is not lost,
     /// only read again.
-    pub async fn next_change(&mut self) -> Result<Option<Reading>, PollError> {
+    pub async fn next_change(&mut self) -> Result<Option<JobSnapshot>, PollError> {
         if !self.unread {
             match &mut self.watcher {
                 Some(watcher) => watcher.next_change().await,
@@ -285,7 +300,7 @@ impl JobWatch {
         }
         let end = self.watcher.as_ref().and_then(|watcher| watcher.end.get().cloned());
         let reading = match end {
-            Some(job) => Some(Reading { job, now: self.engine.now(), waits: None }),
+            Some(job) => Some(JobSnapshot { job, now: self.engine.now(), waits: None }),
             None => self.engine.read(&self.scope, &self.id).await?,
         };
         self.unread = false;
@@ -329,7 +344,7 @@ impl Engine {
         scope: &Scope,
         id: &JobId,
         budget: Duration,
-    ) -> Result<Option<Reading>, PollError> {
+    ) -> Result<Option<JobSnapshot>, PollError> {
         self.wait(scope, id, budget, true).await
     }
 
@@ -354,7 +369,7 @@ impl Engine {
         if !started.existed && started.job.state.kind() == StateKind::Running {
             let job = started.job.clone();
             let lease = Lease { job: job.id, worker, fence: job.fence };
-            let taken = HeldStart { claimed: Claimed { job, lease }, since };
+            let taken = HeldStart { claimed: ClaimedJob { job, lease }, since };
             if let Err(lease) = self.shared.wakeups.hand_over(taken) {
                 // The worker has shut down.
                 leaving::release_unsent(&self.shared, &lease).await;
@@ -415,7 +430,7 @@ impl Engine {
     }
 
     /// Removes finished jobs for good.
-    pub async fn prune(&self, scope: &Scope, prune: &Prune) -> Result<Pruned, StoreError> {
+    pub async fn prune(&self, scope: &Scope, prune: &Prune) -> Result<PruneOutcome, StoreError> {
         self.shared.prune(scope, prune).await
     }
 

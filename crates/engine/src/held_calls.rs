@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use outlast_core::{Claimed, Profile, WorkerId};
+use outlast_core::{ClaimedJob, Profile, WorkerId};
 use tokio::task::{JoinError, JoinSet};
 use tokio::time::Instant;
 
@@ -54,7 +54,7 @@ impl HeldCalls {
         worker: &WorkerId,
         profiles: &[Profile],
         signals: &WorkerSignals,
-    ) -> Vec<Claimed> {
+    ) -> Vec<ClaimedJob> {
         let mut asked_for = std::mem::take(&mut lock(&signals.to_carry).named);
         if self.look_at.is_some_and(|moment| moment <= Instant::now()) {
             self.look_at = None;

@@ -36,7 +36,7 @@ mod task;
 
 pub use dispatch::Dispatch;
 pub use engine::{Engine, StartOutcome};
-pub use handle::{JobWatch, PollError, Reading};
+pub use handle::{JobSnapshot, JobWatch, PollError};
 pub use handover::{DetachedWorkers, WaitingJobs};
 pub use idle::LeaveTime;
 pub use observers::Observers;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use outlast_core::{JobId, Scope, StoreError};
 
 use crate::engine::Engine;
-use crate::handle::{PollError, Reading};
+use crate::handle::{JobSnapshot, PollError};
 use crate::wakeups::Watcher;
 
 impl Engine {
@@ -16,7 +16,7 @@ impl Engine {
         scope: &Scope,
         id: &JobId,
         budget: Duration,
-    ) -> Result<Option<Reading>, PollError> {
+    ) -> Result<Option<JobSnapshot>, PollError> {
         self.wait(scope, id, budget, false).await
     }
 
@@ -26,7 +26,7 @@ impl Engine {
         id: &JobId,
         budget: Duration,
         is_own: bool,
-    ) -> Result<Option<Reading>, PollError> {
+    ) -> Result<Option<JobSnapshot>, PollError> {
         let over = tokio::time::sleep(budget);
         tokio::pin!(over);
         let mut watcher = self.shared.wakeups.watch(scope, *id, self.shared.options.polls);
@@ -41,7 +41,7 @@ impl Engine {
         }
         let Some(job) = self.job(scope, id).await? else { return Ok(None) };
         if job.state.kind().is_terminal() {
-            return Ok(Some(Reading { job, now: self.now(), waits: None }));
+            return Ok(Some(JobSnapshot { job, now: self.now(), waits: None }));
         }
         // A finished job, which needs no waiting, was answered above, however many callers wait.
         let mut watcher = watcher.ok_or(PollError::TooManyPolls)?;
@@ -59,10 +59,10 @@ impl Engine {
         watcher: &Watcher,
         scope: &Scope,
         id: &JobId,
-    ) -> Result<Option<Reading>, PollError> {
+    ) -> Result<Option<JobSnapshot>, PollError> {
         let read = async || self.job(scope, id).await?.ok_or(StoreError::NotFound);
         match watcher.end.get_or_try_init(read).await {
-            Ok(job) => Ok(Some(Reading { job: job.clone(), now: self.now(), waits: None })),
+            Ok(job) => Ok(Some(JobSnapshot { job: job.clone(), now: self.now(), waits: None })),
             Err(StoreError::NotFound) => Ok(None),
             Err(error) => Err(error.into()),
         }

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use outlast_core::{RescueBy, Rescued, StoreError, Timestamp, WorkerId};
+use outlast_core::{RescueBy, RescueOutcome, StoreError, Timestamp, WorkerId};
 use tokio::time::Instant;
 
 use crate::lease_renewer::LeaseRenewer;
@@ -18,18 +18,18 @@ pub(crate) async fn rescue(
     shared: &Shared,
     trust: &mut ClockTrust,
     leases: Leases,
-) -> Result<Rescued, StoreError> {
+) -> Result<RescueOutcome, StoreError> {
     let proven = shared.store.rescue(&RescueBy::DeadProcess).await?;
     let expired = if trust.is_even(shared) && leases == Leases::MayHaveEnded {
         shared.store.rescue(&RescueBy::ExpiredLease).await?
     } else {
-        Rescued::default()
+        RescueOutcome::default()
     };
     let jobs = proven.jobs + expired.jobs;
     if jobs > 0 {
         tracing::info!(jobs, "took over the jobs of a worker that died");
     }
-    Ok(Rescued { jobs, watched: proven.watched.max(expired.watched) })
+    Ok(RescueOutcome { jobs, watched: proven.watched.max(expired.watched) })
 }
 
 /// Releases jobs that the store records for this worker but that it does not run. After a failover to a standby that
@@ -37,8 +37,8 @@ pub(crate) async fn rescue(
 async fn release_unheld(shared: &Shared, worker: &WorkerId, renewer: &LeaseRenewer) {
     let unheld = RescueBy::UnheldByWorker { worker: worker.clone(), held: renewer.held_jobs() };
     match shared.store.rescue(&unheld).await {
-        Ok(Rescued { jobs: 0, .. }) => {}
-        Ok(Rescued { jobs, .. }) => {
+        Ok(RescueOutcome { jobs: 0, .. }) => {}
+        Ok(RescueOutcome { jobs, .. }) => {
             tracing::warn!(worker.id = %worker, jobs, "put back jobs that this worker was recorded with and did not run");
         }
         Err(error) => {

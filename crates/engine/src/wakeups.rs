@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use outlast_core::rules::{Sharing, may_take};
 use outlast_core::{
-    Changes, Claimed, HeldCallState, Job, JobId, Lease, Scope, StateKind, WorkerId,
+    Changes, ClaimedJob, HeldCallState, Job, JobId, Lease, Scope, StateKind, WorkerId,
 };
 use tokio::sync::{Notify, OnceCell, watch};
 use tokio::time::Instant;
@@ -105,7 +105,7 @@ pub(crate) struct ToCarry {
 
 /// A held call that this process's worker has held since its creation, about to be sent.
 pub(crate) struct HeldStart {
-    pub(crate) claimed: Claimed,
+    pub(crate) claimed: ClaimedJob,
     /// The start of the lease.
     pub(crate) since: Instant,
 }
@@ -275,7 +275,7 @@ impl WorkerSignals {
                         HeldCallState::Abandoned => self.orphaned.notify_one(),
                     }
                 }
-                StateKind::Running => self.claims.notify_one(),
+                StateKind::Running | StateKind::Waiting => self.claims.notify_one(),
                 StateKind::Succeeded | StateKind::Failed => self.notify_end(change.id),
                 StateKind::Cancelled => {
                     self.notify_end(change.id);

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use outlast_core::{Claimed, Job, Profile, StoreError, WorkerId};
+use outlast_core::{ClaimedJob, Job, Profile, StoreError, WorkerId};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -216,7 +216,7 @@ impl Worker {
     }
 
     /// Begins to work on a job that was claimed at this moment or later.
-    fn spawn(&self, claimed: Claimed, taken: Instant, start: Start, tries: &mut JoinSet<()>) {
+    fn spawn(&self, claimed: ClaimedJob, taken: Instant, start: Start, tries: &mut JoinSet<()>) {
         let Job { id, new, failures, .. } = &claimed.job;
         let (conversation, attempt) = (new.conversation_id(), failures.len() + 1);
         tracing::info!(job.id = %id, conversation.id = conversation, tool = new.tool(), priority = new.priority, attempt, "Job dequeued");

@@ -1,8 +1,9 @@
 //! The writes of an engine to its store that observers are notified of.
 
 use outlast_core::{
-    Cancelled, Checkpoint, Claimed, Cost, Job, JobId, Lease, Profile, Progress, Prune, Pruned,
-    RemoteRun, RemoteStop, Scope, Settlement, StoreError, StoreEvent, WorkerId,
+    AnswerOutcome, CancelOutcome, Checkpoint, ClaimedJob, Cost, Job, JobId, Lease, Profile,
+    Progress, Prune, PruneOutcome, RemoteRun, RemoteStop, Scope, Settlement, StoreError,
+    StoreEvent, WorkerId,
 };
 
 use crate::shared::Shared;
@@ -13,11 +14,11 @@ impl Shared {
         &self,
         worker: &WorkerId,
         profiles: &[Profile],
-    ) -> Result<Option<Claimed>, StoreError> {
+    ) -> Result<Option<ClaimedJob>, StoreError> {
         let claimed = self.store.claim(worker, profiles, self.options.lease).await;
         let observers = &self.options.observers;
         match &claimed {
-            Ok(Some(Claimed { job, .. })) => {
+            Ok(Some(ClaimedJob { job, .. })) => {
                 observers.notify(StoreEvent::Claimed { job, now: self.store.now() }).await;
             }
             Ok(None) => {}
@@ -32,9 +33,9 @@ impl Shared {
         worker: &WorkerId,
         profiles: &[Profile],
         id: &JobId,
-    ) -> Result<Option<Claimed>, StoreError> {
+    ) -> Result<Option<ClaimedJob>, StoreError> {
         let taken = self.store.claim_by_id(worker, profiles, id, self.options.lease).await?;
-        if let Some(Claimed { job, .. }) = &taken {
+        if let Some(ClaimedJob { job, .. }) = &taken {
             self.options.observers.notify(StoreEvent::Taken(job)).await;
         }
         Ok(taken)
@@ -76,14 +77,34 @@ impl Shared {
         settled
     }
 
-    pub(crate) async fn cancel(&self, scope: &Scope, id: &JobId) -> Result<Cancelled, StoreError> {
+    pub(crate) async fn cancel(
+        &self,
+        scope: &Scope,
+        id: &JobId,
+    ) -> Result<CancelOutcome, StoreError> {
         let cancelled = self.store.cancel(scope, id).await;
         self.options.observers.notify_result(&cancelled, StoreEvent::Cancelled).await;
         cancelled
     }
 
+    pub(crate) async fn answer(
+        &self,
+        scope: &Scope,
+        id: &JobId,
+        question: Option<&str>,
+        text: &str,
+    ) -> Result<AnswerOutcome, StoreError> {
+        let answered = self.store.answer(scope, id, question, text).await;
+        self.options.observers.notify_result(&answered, StoreEvent::Answered).await;
+        answered
+    }
+
     /// Removes finished jobs. Observers are notified of a conversation alone, before and after.
-    pub(crate) async fn prune(&self, scope: &Scope, prune: &Prune) -> Result<Pruned, StoreError> {
+    pub(crate) async fn prune(
+        &self,
+        scope: &Scope,
+        prune: &Prune,
+    ) -> Result<PruneOutcome, StoreError> {
         let Prune::Conversation(conversation) = prune else {
             return self.store.prune(scope, prune).await;
         };

@@ -14,7 +14,7 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use self::child::{ConversionEnd, run_child};
 use super::clean;
-use super::reporter::{Interrupted, Reporter};
+use super::reporter::{Reporter, ReporterGone};
 use super::skip::Skip;
 use super::walk::FileFormat;
 
@@ -91,8 +91,8 @@ pub(super) enum ConvertError {
     Stopped,
 }
 
-impl From<Interrupted> for ConvertError {
-    fn from(_: Interrupted) -> Self {
+impl From<ReporterGone> for ConvertError {
+    fn from(_: ReporterGone) -> Self {
         Self::Stopped
     }
 }

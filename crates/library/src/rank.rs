@@ -8,7 +8,7 @@ use std::collections::{HashMap, HashSet};
 use super::document::PassageKind;
 use super::index::{Index, PassageMatch, StoredPassage};
 use super::query::{Query, Term, quote};
-use super::reporter::{Interrupted, Reporter};
+use super::reporter::{Reporter, ReporterGone};
 use super::{refresh::SearchError, sentences, words};
 
 /// The number of passages that are examined closely.
@@ -421,7 +421,7 @@ fn examine(
     let mut hits = Vec::with_capacity(scored.len());
     let mut headings: HashMap<String, RankedHeading> = HashMap::new();
     for (id, score, coverage, known) in scored {
-        reporter.check().map_err(|Interrupted| SearchError::Stopped)?;
+        reporter.check().map_err(|ReporterGone| SearchError::Stopped)?;
         let stored = index.passage(id)?;
         let file = file_heading(&stored);
         let file = headings.entry(file).or_insert_with_key(|text| weights.heading(text)).fit;

@@ -10,7 +10,7 @@ use rusqlite::{Transaction, TransactionBehavior, params};
 use super::convert::{ConvertError, InstalledConverters};
 use super::document::{Document, PassageKind};
 use super::index::Index;
-use super::reporter::{Interrupted, Reporter};
+use super::reporter::{Reporter, ReporterGone};
 use super::skip::{LeftOut, Skip};
 use super::walk::{FileFormat, FoundFile, WalkResult};
 use super::{clean, html, markdown, pages, plain, words};
@@ -29,8 +29,8 @@ pub(super) enum SearchError {
     Index(rusqlite::Error),
 }
 
-impl From<Interrupted> for SearchError {
-    fn from(_: Interrupted) -> Self {
+impl From<ReporterGone> for SearchError {
+    fn from(_: ReporterGone) -> Self {
         Self::Stopped
     }
 }

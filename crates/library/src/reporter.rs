@@ -8,7 +8,7 @@ use tokio::sync::mpsc;
 
 /// The run was cancelled, so the work must end.
 #[derive(Debug)]
-pub(super) struct Interrupted;
+pub(super) struct ReporterGone;
 
 /// Sends progress to the run and checks whether the run still exists.
 pub(super) struct Reporter {
@@ -32,8 +32,8 @@ impl Reporter {
     }
 
     /// Fails once the run has been dropped.
-    pub(super) fn check(&self) -> Result<(), Interrupted> {
-        if self.stop.load(Ordering::Relaxed) { Err(Interrupted) } else { Ok(()) }
+    pub(super) fn check(&self) -> Result<(), ReporterGone> {
+        if self.stop.load(Ordering::Relaxed) { Err(ReporterGone) } else { Ok(()) }
     }
 
     /// Reports progress. The percentage never goes down.
@@ -41,11 +41,11 @@ impl Reporter {
         &mut self,
         percent: u8,
         message: impl Into<String>,
-    ) -> Result<(), Interrupted> {
+    ) -> Result<(), ReporterGone> {
         self.check()?;
         self.percent = self.percent.max(percent);
         let progress = Progress { percent: Some(self.percent), message: message.into() };
-        self.steps.send(Ok(Step::Progress(progress))).map_err(|_| Interrupted)
+        self.steps.send(Ok(Step::Progress(progress))).map_err(|_| ReporterGone)
     }
 
     /// Like [`Self::report`], for `done` out of `all` items between two percentages; reports only if the
@@ -55,7 +55,7 @@ impl Reporter {
         (from, to): (u8, u8),
         (done, all): (usize, usize),
         message: impl FnOnce() -> String,
-    ) -> Result<(), Interrupted> {
+    ) -> Result<(), ReporterGone> {
         self.check()?;
         let share = done.saturating_mul(usize::from(to - from)) / all.max(1);
         let percent = from.saturating_add(u8::try_from(share).unwrap_or(u8::MAX)).min(to);

@@ -10,7 +10,7 @@ use super::index::{self, Index, IndexPlace};
 use super::note::SearchScope;
 use super::query::Query;
 use super::refresh::{SearchError, group_digits, refresh};
-use super::reporter::{Interrupted, Reporter};
+use super::reporter::{Reporter, ReporterGone};
 use super::walk::{Folder, WalkResult, walk};
 use super::{cited, clean, rank, report, select};
 
@@ -26,7 +26,7 @@ impl Research {
     pub(super) fn run(
         &self,
         reporter: &mut Reporter,
-    ) -> Result<Result<Output, ProviderError>, Interrupted> {
+    ) -> Result<Result<Output, ProviderError>, ReporterGone> {
         reporter.report(25, "Searching the library...")?;
         let walked = walk(&self.folders, reporter)?;
         if walked.gone.len() == self.folders.len() {
@@ -34,7 +34,7 @@ impl Research {
         }
         match self.over_any_index(&walked, reporter) {
             Ok(output) => Ok(Ok(output)),
-            Err(SearchError::Stopped) => Err(Interrupted),
+            Err(SearchError::Stopped) => Err(ReporterGone),
             Err(SearchError::Index(error)) => {
                 let sentence =
                     "the library could not be searched; the log of the server has the details";

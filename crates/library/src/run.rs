@@ -11,7 +11,7 @@ use outlast_core::{ProviderError, ProviderErrorKind, RemoteRun, Run, Step};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
-use super::reporter::{Interrupted, Reporter};
+use super::reporter::{Reporter, ReporterGone};
 use super::research::Research;
 
 /// A running search of the library.
@@ -44,7 +44,7 @@ fn work(research: Research, mut reporter: Reporter) {
     let end = match research.run(&mut reporter) {
         Ok(Ok(output)) => Ok(Step::Done { output: Box::new(output), raw: None }),
         Ok(Err(error)) => Err(error),
-        Err(Interrupted) => return tracing::debug!("stopped a search of the library"),
+        Err(ReporterGone) => return tracing::debug!("stopped a search of the library"),
     };
     reporter.finish(end);
 }

@@ -12,7 +12,7 @@ use ignore::WalkBuilder;
 
 use super::clean;
 use super::open::{open_file, open_folder};
-use super::reporter::{Interrupted, Reporter};
+use super::reporter::{Reporter, ReporterGone};
 use super::skip::{LeftOut, Skip};
 
 /// Longer files are left out: they are data, not text for readers.
@@ -110,7 +110,7 @@ impl WalkResult {
     }
 }
 
-pub(super) fn walk(folders: &[Folder], reporter: &Reporter) -> Result<WalkResult, Interrupted> {
+pub(super) fn walk(folders: &[Folder], reporter: &Reporter) -> Result<WalkResult, ReporterGone> {
     let mut walked = WalkResult::default();
     let mut links = Vec::new();
     for folder in folders {
@@ -148,7 +148,7 @@ fn list(
     walked: &mut WalkResult,
     links: &mut Vec<(String, PathBuf)>,
     reporter: &Reporter,
-) -> Result<(), Interrupted> {
+) -> Result<(), ReporterGone> {
     // Inside a repository its own rules apply, from its root. Elsewhere only the rules in the folder itself
     // apply, so that a stray file further up cannot empty a library.
     let in_git = folder.path.ancestors().any(|path| path.join(".git").exists());

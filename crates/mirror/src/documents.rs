@@ -119,7 +119,7 @@ impl From<StateKind> for StatusWord {
     fn from(state: StateKind) -> Self {
         match state {
             StateKind::Queued => Self::Pending,
-            StateKind::Running => Self::InProgress,
+            StateKind::Running | StateKind::Waiting => Self::InProgress,
             StateKind::Succeeded => Self::Completed,
             StateKind::Failed => Self::Failed,
             StateKind::Cancelled => Self::Cancelled,
@@ -237,7 +237,7 @@ impl StatusFile {
     /// Renders the status of the last turn at `now`.
     pub fn of(conversation: &Conversation, now: Timestamp) -> Self {
         let job = conversation.last();
-        let status = StatusWord::from(job.state.kind());
+        let status = StatusWord::from(job.kind());
         let failed = status == StatusWord::Failed;
         Self {
             conversation_id: conversation.id.as_str().to_owned(),
@@ -370,6 +370,7 @@ mod tests {
             allowance: None,
             progress: None,
             partial: None,
+            questions: outlast_core::Questions::default(),
             fence: Fence(0),
             created_at: NOW,
             updated_at: NOW,

@@ -27,4 +27,4 @@ pub use documents::{
     ConversationFile, ErrorEntry, JobFile, JobParams, ProgressShape, StatusFile, StatusWord,
 };
 pub use mirror::{Mirror, MirrorOptions};
-pub use shapes::{CostShape, SearchResult, UsageShape, search_results};
+pub use shapes::{CostShape, QuestionShape, SearchResult, UsageShape, search_results};

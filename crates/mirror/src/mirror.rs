@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use outlast_core::conversation::Conversation;
 use outlast_core::{
-    ConversationId, FollowUp, Inserted, Job, Observer, OwnerId, Profile, Provider, Scope, Store,
-    StoreError, StoreEvent,
+    ConversationId, FollowUp, InsertOutcome, Job, Observer, OwnerId, Profile, Provider, Scope,
+    Store, StoreError, StoreEvent,
 };
 
 use crate::cursor::Cursor;
@@ -168,7 +168,7 @@ impl Observer for Mirror {
     fn observe<'a>(&'a self, event: &StoreEvent<'a>) -> Option<FollowUp<'a>> {
         match *event {
             // Existing jobs too: the process that created one may have crashed before its files were written.
-            StoreEvent::Inserted(Inserted::New(job) | Inserted::Existing { job, .. }) => {
+            StoreEvent::Inserted(InsertOutcome::New(job) | InsertOutcome::Existing { job, .. }) => {
                 let id = job.new.conversation.as_ref().filter(|_| self.must_be_written(job))?;
                 Some(Box::pin(async move {
                     self.write(id).await;
@@ -187,6 +187,7 @@ impl Observer for Mirror {
             | StoreEvent::Noted
             | StoreEvent::Settled { .. }
             | StoreEvent::Cancelled(_)
+            | StoreEvent::Answered(_)
             | StoreEvent::StopRecorded
             | StoreEvent::WriteFailed(_) => None,
         }

@@ -1,7 +1,7 @@
 //! Usage, cost and sources with the names used by tools and files.
 
 use outlast_core::conversation::Conversation;
-use outlast_core::{Body, Cost, NanoUsd, Output, Usage};
+use outlast_core::{Body, Cost, NanoUsd, Output, Question, Usage, printable};
 use serde::{Deserialize, Serialize};
 
 /// Token counts with the names that clients use.
@@ -22,6 +22,34 @@ pub struct UsageShape {
     /// Tokens spent on reasoning.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reasoning_tokens: Option<u64>,
+}
+
+/// The question that a job waits for (M4).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct QuestionShape {
+    /// The id of the question, unique within its job.
+    pub id: String,
+    pub text: String,
+    /// The possible answers, if not every text is one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub choices: Vec<String>,
+    /// The answer after the deadline.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub default: Option<String>,
+    pub deadline: String,
+}
+
+impl QuestionShape {
+    /// Renders a question.
+    pub fn new(question: &Question) -> Self {
+        Self {
+            id: question.id.clone(),
+            text: printable(&question.text),
+            choices: question.choices.iter().map(|choice| printable(choice)).collect(),
+            default: question.default.as_deref().map(printable),
+            deadline: question.deadline.to_string(),
+        }
+    }
 }
 
 /// A cost and its reliability.

@@ -1,5 +1,5 @@
-//! The audit file of `[audit] file` (M5): one JSON line for each start, end and cancel of a job, each sign-in and each
-//! refusal. No line contains a question, a report or a token.
+//! The audit file of `[audit] file` (M5): one JSON line for each start, end and cancel of a job, each answer to a question,
+//! each sign-in and each refusal. No line contains a question, an answer, a report or a token.
 //!
 //! One thread writes, so that a disk that hangs delays no call for longer than [`PATIENCE`]. The file is opened for each
 //! batch of lines, so it can be rotated by renaming it.
@@ -15,8 +15,8 @@ use std::thread;
 use std::time::Duration;
 
 use outlast_core::{
-    Cancelled, Clock as _, FollowUp, Inserted, Job, JobState, NanoUsd, Observer, RequestNote,
-    StoreEvent,
+    AnswerOutcome, CancelOutcome, Clock as _, FollowUp, InsertOutcome, Job, JobState, NanoUsd,
+    Observer, RequestNote, StoreEvent,
 };
 use outlast_server::{AuditEvent, AuditLog};
 use outlast_store::SystemClock;
@@ -105,14 +105,22 @@ impl AuditFile {
 impl Observer for AuditFile {
     fn observe<'a>(&'a self, event: &StoreEvent<'a>) -> Option<FollowUp<'a>> {
         let written = match *event {
-            StoreEvent::Inserted(Inserted::New(job)) => self.queue("start", describe_start(job)),
+            StoreEvent::Inserted(InsertOutcome::New(job)) => {
+                self.queue("start", describe_start(job))
+            }
             StoreEvent::Settled { job, .. } if job.state.kind().is_terminal() => {
                 self.queue("end", describe_end(job))
             }
-            StoreEvent::Cancelled(Cancelled::Now(job)) => self.queue("cancel", describe_end(job)),
-            StoreEvent::Inserted(Inserted::Existing { .. })
+            StoreEvent::Answered(AnswerOutcome::Accepted(job)) => {
+                self.queue("answer", describe_answer(job))
+            }
+            StoreEvent::Cancelled(CancelOutcome::Now(job)) => {
+                self.queue("cancel", describe_end(job))
+            }
+            StoreEvent::Inserted(InsertOutcome::Existing { .. })
             | StoreEvent::Settled { .. }
-            | StoreEvent::Cancelled(Cancelled::Already(_))
+            | StoreEvent::Cancelled(CancelOutcome::Already(_))
+            | StoreEvent::Answered(AnswerOutcome::Refused(_))
             | StoreEvent::Claimed { .. }
             | StoreEvent::Taken(_)
             | StoreEvent::Renewed { .. }
@@ -171,6 +179,15 @@ fn describe_start(job: &Job) -> Value {
         "tool": job.new.recorded_tool(),
         "retry_of": job.new.request.note(RequestNote::RetryOf),
         "traceparent": job.new.request.note(RequestNote::Traceparent),
+    })
+}
+
+fn describe_answer(job: &Job) -> Value {
+    json!({
+        "owner": job.new.owner.as_str(),
+        "job": job.id.to_string(),
+        "workflow": job.new.workflow,
+        "question": job.questions.current.as_ref().map(|question| question.id.as_str()),
     })
 }
 

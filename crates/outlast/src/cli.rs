@@ -26,11 +26,13 @@ pub(crate) use conversations::{
     ConversationsCommand, DeleteArgs, ExportArgs, ExportFormat, ListConversationsArgs,
     PruneConversationsArgs, ShowConversationArgs,
 };
-pub(crate) use jobs::{JobArgs, JobsCommand, ListArgs, PruneArgs, RetryArgs, WaitArgs, WatchArgs};
+pub(crate) use jobs::{
+    AnswerArgs, JobArgs, JobsCommand, ListArgs, PruneArgs, RetryArgs, WaitArgs, WatchArgs,
+};
 pub(crate) use research::{ResearchArgs, RunArgs};
 pub(crate) use serve::{ServeArgs, WorkerArgs, WorkerCommand};
 pub(crate) use spend::SpendArgs;
-pub(crate) use step::{StepArgs, StepCommand};
+pub(crate) use step::{AskArgs, ResolveArgs, StepArgs, StepCommand};
 pub(crate) use store::{BackupArgs, CopyArgs, RestoreArgs, StoreCommand};
 pub(crate) use wrap::{WrapArgs, WrapChange, WrapInstallArgs};
 
@@ -168,6 +170,12 @@ pub(crate) enum Command {
     /// running. Only exit code 0 is final; a step that was interrupted runs again only with --rerun. Exit code 75 when the
     /// worker is gone.
     Step(StepArgs),
+    /// Ask the owner of a job, and wait for the answer
+    ///
+    /// Inside a workflow command with `steps = true`: prints the answer, which `outlast jobs answer`, the page or the client
+    /// gives. The answer is recorded like a step, so the same question is not asked twice. Exit code 1 when nobody answers in
+    /// time and there is no --default, 75 when the worker is gone.
+    Ask(AskArgs),
     /// List, follow, cancel and retry jobs
     #[command(subcommand)]
     Jobs(JobsCommand),

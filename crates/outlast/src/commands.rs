@@ -8,6 +8,7 @@ mod signals;
 mod research;
 mod run;
 mod step;
+mod ask;
 mod engine;
 mod ui_page;
 mod upgrade;
@@ -71,6 +72,7 @@ pub(crate) fn run(cli: Cli) -> CommandResult {
             Command::Wrap(args) => wrap::run(&global, args).await,
             Command::Store(command) => store::run(&global, command).await,
             Command::Step(args) => step::run(&global, args).await,
+            Command::Ask(args) => ask::run(args).await,
             Command::Jobs(command) => jobs::run(&global, command).await,
             Command::Conversations(command) => conversations::run(&global, command).await,
             Command::Ui { no_open, all } => ui_page::run(&global, no_open, all).await,

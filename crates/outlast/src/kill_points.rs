@@ -8,7 +8,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use clap::ValueEnum;
 use outlast_core::{
-    Checkpoint, Claimed, FollowUp, Insert, Inserted, Job, JobId, Lease, Observer, Profile,
+    Checkpoint, ClaimedJob, FollowUp, Insert, InsertOutcome, Job, JobId, Lease, Observer, Profile,
     Settlement, Store, StoreError, StoreEvent, StoreMethod, StoreWrapper, WorkerId,
 };
 use rustix::process::Signal;
@@ -113,7 +113,11 @@ impl StoreWrapper for KillPointStore {
             | StoreMethod::ShowText
             | StoreMethod::BeginStep
             | StoreMethod::EndStep
+            | StoreMethod::ResolveStep
             | StoreMethod::SavePage
+            | StoreMethod::Ask
+            | StoreMethod::CloseQuestion
+            | StoreMethod::Answer
             | StoreMethod::Cancel
             | StoreMethod::Rescue
             | StoreMethod::RecordLateRun
@@ -143,12 +147,13 @@ impl StoreWrapper for KillPointStore {
         }
     }
 
-    async fn insert(&self, mut insert: Insert) -> Result<Inserted, StoreError> {
+    async fn insert(&self, mut insert: Insert) -> Result<InsertOutcome, StoreError> {
         // Only inserted, as if the process had no worker for it.
         insert.initial_worker =
             insert.initial_worker.filter(|_| self.point != KillPoint::AfterInsert);
         let inserted = self.store.insert(insert).await?;
-        if let Inserted::New(Job { checkpoint: Checkpoint::Beginning { .. }, .. }) = &inserted {
+        if let InsertOutcome::New(Job { checkpoint: Checkpoint::Beginning { .. }, .. }) = &inserted
+        {
             self.reach(KillPoint::AfterBeginning);
         }
         Ok(inserted)
@@ -159,7 +164,7 @@ impl StoreWrapper for KillPointStore {
         worker: &WorkerId,
         profiles: &[Profile],
         lease: Duration,
-    ) -> Result<Option<Claimed>, StoreError> {
+    ) -> Result<Option<ClaimedJob>, StoreError> {
         let claimed = self.store.claim(worker, profiles, lease).await?;
         if claimed.is_some() {
             self.reach(KillPoint::AfterClaim);
@@ -173,7 +178,7 @@ impl StoreWrapper for KillPointStore {
         profiles: &[Profile],
         id: &JobId,
         lease: Duration,
-    ) -> Result<Option<Claimed>, StoreError> {
+    ) -> Result<Option<ClaimedJob>, StoreError> {
         let claimed = self.store.claim_by_id(worker, profiles, id, lease).await?;
         if claimed.is_some() {
             self.reach(KillPoint::AfterClaim);

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use outlast_core::{
-    BeginError, Cancelled, Cost, Fence, FollowUp, Inserted, Job, JobId, NanoUsd, Observer,
+    BeginError, CancelOutcome, Cost, Fence, FollowUp, InsertOutcome, Job, JobId, NanoUsd, Observer,
     Provider, ProviderError, ProviderErrorKind, RecoverySemantics, RemoteRun, Request, Run,
     RunJournal, Settlement, StateKind, Step, StopOutcome, Store, StoreEvent,
 };
@@ -53,7 +53,7 @@ impl WriteCounter {
             Settlement::Succeed { output, .. } => ("succeeded", output.cost),
             Settlement::Retry { .. } => ("retried", Cost::Unknown),
             Settlement::Fail { .. } => ("failed", Cost::Unknown),
-            Settlement::Release => ("given_back", Cost::Unknown),
+            Settlement::Release | Settlement::Wait => ("given_back", Cost::Unknown),
         };
         if let Some(claimed) = self.lock_claims().remove(&job.id) {
             self.metrics.ran(&job.new.workflow, claimed.elapsed());
@@ -77,7 +77,7 @@ impl WriteCounter {
 impl Observer for WriteCounter {
     fn observe<'a>(&'a self, event: &StoreEvent<'a>) -> Option<FollowUp<'a>> {
         match *event {
-            StoreEvent::Inserted(Inserted::New(job)) => {
+            StoreEvent::Inserted(InsertOutcome::New(job)) => {
                 self.metrics.job_started(&job.new.owner, &job.new.workflow);
                 if job.state.kind() == StateKind::Running {
                     self.start_timer(job.id);
@@ -91,13 +91,14 @@ impl Observer for WriteCounter {
             }
             StoreEvent::Renewed { lost } => self.lock_claims().retain(|id, _| !lost.contains(id)),
             StoreEvent::Settled { job, settlement } => self.count_settlement(job, settlement),
-            StoreEvent::Cancelled(Cancelled::Now(job)) => {
+            StoreEvent::Cancelled(CancelOutcome::Now(job)) => {
                 self.lock_claims().remove(&job.id);
                 self.count_end(job);
             }
-            StoreEvent::Inserted(Inserted::Existing { .. })
-            | StoreEvent::Cancelled(Cancelled::Already(_))
+            StoreEvent::Inserted(InsertOutcome::Existing { .. })
+            | StoreEvent::Cancelled(CancelOutcome::Already(_))
             | StoreEvent::Checkpointed
+            | StoreEvent::Answered(_)
             | StoreEvent::StopRecorded => {}
             // Not counted as writes: other writes follow.
             StoreEvent::Taken(job) => {
@@ -217,7 +218,7 @@ impl Run for MeteredRun {
     async fn next(&mut self) -> Result<Step, ProviderError> {
         let step = self.run.next().await;
         match &step {
-            Ok(Step::Progress(_) | Step::Moved) => {}
+            Ok(Step::Progress(_) | Step::Moved | Step::Wait | Step::Cancel) => {}
             Ok(Step::Done { .. }) | Err(_) => {
                 self.metrics.provider_called(self.provider, "follow", outcome(&step));
             }
@@ -252,5 +253,6 @@ fn word(kind: &ProviderErrorKind) -> &'static str {
         ProviderErrorKind::RunStopped => "run_stopped",
         ProviderErrorKind::RunTimedOut => "run_timed_out",
         ProviderErrorKind::StepUnknown => "step_unknown",
+        ProviderErrorKind::NotAnswered => "not_answered",
     }
 }

@@ -349,6 +349,7 @@ fn state_style(state: StateKind) -> Style {
     match state {
         StateKind::Queued => DIM,
         StateKind::Running => CYAN,
+        StateKind::Waiting => YELLOW,
         StateKind::Succeeded => GREEN,
         StateKind::Failed => RED,
         StateKind::Cancelled => YELLOW,

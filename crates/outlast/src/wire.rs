@@ -28,10 +28,11 @@ use outlast_provider::mcp_tool::{McpTool, McpToolOptions, ServerPlace, Upstream}
 use outlast_provider::notify::{NotifyCommand, NotifyCommandOptions, Webhook, WebhookOptions};
 use outlast_provider::openai::OpenAi;
 use outlast_provider::perplexity::{Agent, Sonar};
-use outlast_provider::vendor::{Checked, VendorOptions};
+use outlast_provider::vendor::{CheckedAnswer, VendorOptions};
 use outlast_sources::{Block, BlockKind, FetchOptions, PdfReader};
 use outlast_store::StoreClock;
 
+pub(crate) use self::researcher::researcher;
 use crate::commands::own_processes::LIMITED;
 use crate::config::{
     self, CitationChecks, Config, Dialect, Notify, ProgramDefinition, ResearchProvider, Secret,
@@ -140,7 +141,7 @@ pub(crate) async fn check_vendor(
     config: &Config,
     vendor: &VendorSettings,
     limit: Duration,
-) -> CommandResult<Result<Checked, ProviderError>> {
+) -> CommandResult<Result<CheckedAnswer, ProviderError>> {
     Ok(match adapter(config, vendor)? {
         Adapter::Agent(it) => it.check(limit).await,
         Adapter::Sonar(it) => it.check(limit).await,

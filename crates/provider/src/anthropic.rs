@@ -22,7 +22,9 @@ use outlast_core::{
 };
 
 use crate::prices::Prices;
-use crate::vendor::{Checked, KeyHeader, KeyState, Service, Vendor, VendorOptions, effort_word};
+use crate::vendor::{
+    CheckedAnswer, KeyHeader, KeyState, Service, Vendor, VendorOptions, effort_word,
+};
 use account::Account;
 use run::SessionRun;
 
@@ -75,7 +77,7 @@ impl Anthropic {
 
     /// Makes a free call to check that the service answers and accepts the key, and whether it has the
     /// model.
-    pub async fn check(&self, limit: Duration) -> Result<Checked, ProviderError> {
+    pub async fn check(&self, limit: Duration) -> Result<CheckedAnswer, ProviderError> {
         let mut checked = self.service.check(limit).await?;
         if checked.key == KeyState::Taken {
             let answer = self.service.get_within(limit, &["v1", "models", &self.model]).await?;

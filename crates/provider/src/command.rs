@@ -9,6 +9,7 @@ mod group;
 mod guard;
 mod launch;
 mod output;
+mod questions;
 mod step_protocol;
 mod steps;
 
@@ -34,8 +35,8 @@ pub use self::output::output_bytes;
 pub(crate) use self::program::locate;
 use self::run::{CommandRun, Terms};
 pub use self::step_protocol::{
-    MAX_STEP_BYTES, STEP_SOCKET, StepOutcome, StepReply, StepRequest, is_step_name, read_bytes,
-    read_message, write_message,
+    AskRequest, MAX_ASK_BYTES, MAX_STEP_BYTES, STEP_SOCKET, StepOutcome, StepReply, StepRequest,
+    is_step_name, read_bytes, read_message, write_message,
 };
 use self::steps::StepSocket;
 pub use self::steps::{STEP_KIND, step_of_key};

@@ -23,8 +23,8 @@ use reqwest::Url;
 use self::run::GeminiRun;
 use crate::prices::Prices;
 use crate::vendor::{
-    Checked, HttpAnswer, KeyHeader, Service, StopCalls, Submit, Vendor, VendorOptions, object,
-    stop_outcome,
+    CheckedAnswer, HttpAnswer, KeyHeader, Service, StopCalls, Submit, Vendor, VendorOptions,
+    object, stop_outcome,
 };
 
 /// The conventions of Gemini's service.
@@ -78,7 +78,7 @@ impl Gemini {
 
     /// Makes a free call to check that the service answers and accepts the key. Warns of an agent
     /// that it no longer lists.
-    pub async fn check(&self, limit: Duration) -> Result<Checked, ProviderError> {
+    pub async fn check(&self, limit: Duration) -> Result<CheckedAnswer, ProviderError> {
         let (mut checked, listed) = self.api.check_agents(limit).await?;
         for effort in [Effort::Medium, Effort::High] {
             let agent = self.agent(Some(effort));

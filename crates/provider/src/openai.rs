@@ -20,8 +20,8 @@ use crate::prices::Prices;
 use crate::responses::wire::Response;
 use crate::responses::{Dialect, ResponseRun, Responses};
 use crate::vendor::{
-    Checked, DeliveredRun, KeyHeader, Service, Status, Submit, Vendor, VendorOptions, effort_word,
-    object,
+    CheckedAnswer, DeliveredRun, KeyHeader, Service, Status, Submit, Vendor, VendorOptions,
+    effort_word, object,
 };
 
 /// The conventions of OpenAI's service.
@@ -80,13 +80,13 @@ impl OpenAi {
 
     /// Makes a free call to check that the service answers and accepts the key; warns of a model that
     /// it does not list, or that it will shut down.
-    pub async fn check(&self, limit: Duration) -> Result<Checked, ProviderError> {
+    pub async fn check(&self, limit: Duration) -> Result<CheckedAnswer, ProviderError> {
         let (checked, list) = self.models(limit).await?;
         let warnings = wire::Models::parse(&list).and_then(|models| models.warning(&self.model));
-        Ok(Checked { warnings: warnings.into_iter().collect(), ..checked })
+        Ok(CheckedAnswer { warnings: warnings.into_iter().collect(), ..checked })
     }
 
-    async fn models(&self, limit: Duration) -> Result<(Checked, Vec<u8>), ProviderError> {
+    async fn models(&self, limit: Duration) -> Result<(CheckedAnswer, Vec<u8>), ProviderError> {
         let service = &self.api.service;
         let list = service.address(["v1", "models"]);
         service.check_list(list, limit, |answer| service.provider_error(answer)).await

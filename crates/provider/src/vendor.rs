@@ -28,7 +28,7 @@ pub(crate) use events::EventStream;
 pub(crate) use follow::{FollowedRun, RunLink, VendorRun};
 pub(crate) use lenient::object;
 pub(crate) use milestones::{Milestones, WorkDone};
-pub use service::{Checked, KeyState};
+pub use service::{CheckedAnswer, KeyState};
 pub(crate) use service::{Service, is_event_stream};
 pub(crate) use stop::{StopCalls, stop_outcome};
 pub(crate) use submit::{DeliveredRun, Submit};

@@ -17,7 +17,7 @@ use crate::prompts::GapsAnswer;
 use crate::read::{ReadPage, read_page};
 use crate::search::{SearchHit, canonical, search};
 use crate::settings::SearchBackend;
-use crate::work::{Bound, Work};
+use crate::work::{QuestionBound, RunContext};
 
 /// The searches that are sent at the same time.
 const AT_ONCE: usize = 4;
@@ -26,7 +26,7 @@ const GAP_QUERIES: usize = 2;
 
 /// Everything that a run has found.
 #[derive(Default)]
-pub(crate) struct Found {
+pub(crate) struct Findings {
     pub(crate) pages: Vec<ReadPage>,
     pub(crate) notes: Notes,
     /// The number of searches that were made, and of their hits.
@@ -48,12 +48,12 @@ struct Query {
 
 /// Collects notes in rounds.
 pub(crate) async fn collect(
-    work: &Work,
+    work: &RunContext,
     plan: &Plan,
     fetcher: &Fetcher,
-) -> Result<Found, ProviderError> {
+) -> Result<Findings, ProviderError> {
     let limits = work.header.limits;
-    let mut found = Found::default();
+    let mut found = Findings::default();
     let mut known = HashSet::new();
     let mut asked: HashSet<String> = HashSet::new();
     let mut queries = first_queries(plan);
@@ -64,7 +64,8 @@ pub(crate) async fn collect(
         let planned = queries.len();
         queries.truncate(left);
         let price = work.shared.settings.prices.search.unwrap_or_default();
-        let bound = Bound { cost: outlast_core::NanoUsd(price.0.div_ceil(1_000)), tokens: 0 };
+        let bound =
+            QuestionBound { cost: outlast_core::NanoUsd(price.0.div_ceil(1_000)), tokens: 0 };
         let allowed =
             work.allow(&format!("search:{round}"), &vec![bound; queries.len()], true).await?;
         queries.truncate(allowed);
@@ -116,7 +117,7 @@ fn first_queries(plan: &Plan) -> Vec<Query> {
 }
 
 async fn run_searches(
-    work: &Work,
+    work: &RunContext,
     round: usize,
     queries: &[Query],
 ) -> Result<(Vec<(usize, Vec<SearchHit>)>, usize), ProviderError> {
@@ -133,7 +134,7 @@ async fn run_searches(
 }
 
 async fn search_one(
-    work: &Work,
+    work: &RunContext,
     (slots, failed): (&Semaphore, &AtomicUsize),
     key: String,
     query: &Query,
@@ -187,7 +188,7 @@ fn is_wanted(hit: &SearchHit, filters: &SearchFilters) -> bool {
 }
 
 /// Returns the addresses that the user named in the question.
-fn urls_of_user(work: &Work) -> Vec<String> {
+fn urls_of_user(work: &RunContext) -> Vec<String> {
     if matches!(work.shared.settings.search, SearchBackend::Library(_)) {
         return Vec::new();
     }
@@ -204,7 +205,7 @@ fn urls_of_user(work: &Work) -> Vec<String> {
 }
 
 async fn read_all(
-    work: &Work,
+    work: &RunContext,
     round: usize,
     fetcher: &Fetcher,
     urls: &[String],
@@ -219,7 +220,7 @@ async fn read_all(
 }
 
 async fn read_one(
-    work: &Work,
+    work: &RunContext,
     fetcher: &Fetcher,
     url: &str,
     (round, done, all): (usize, &AtomicUsize, usize),
@@ -232,11 +233,11 @@ async fn read_one(
 
 /// Takes notes from the pages of this round.
 async fn note_round(
-    work: &Work,
+    work: &RunContext,
     plan: &Plan,
     round: usize,
     first: usize,
-    found: &mut Found,
+    found: &mut Findings,
 ) -> Result<(), ProviderError> {
     let documents: Vec<_> = found.pages[first..].iter().map(ReadPage::document).collect();
     if documents.is_empty() {
@@ -268,7 +269,7 @@ async fn note_round(
 }
 
 async fn note_one(
-    work: &Work,
+    work: &RunContext,
     pages: &[ReadPage],
     asked: AskedNotes,
     (round, done, all): (usize, &AtomicUsize, usize),
@@ -281,10 +282,10 @@ async fn note_one(
 
 /// Asks the model which questions are still open, and returns the queries for them.
 async fn next_queries(
-    work: &Work,
+    work: &RunContext,
     plan: &Plan,
     round: usize,
-    found: &Found,
+    found: &Findings,
     asked: &HashSet<String>,
 ) -> Result<Vec<Query>, ProviderError> {
     work.report(percent_of(work, round, 3), "Looking for gaps");
@@ -314,7 +315,7 @@ async fn next_queries(
 }
 
 /// Returns the percentage at a phase of a round: the rounds take the progress from 5 to 65 %.
-fn percent_of(work: &Work, round: usize, phase: usize) -> u8 {
+fn percent_of(work: &RunContext, round: usize, phase: usize) -> u8 {
     let all = work.header.limits.rounds.max(1) * 4;
     u8::try_from(5 + 60 * (round * 4 + phase) / all).unwrap_or(65)
 }

@@ -8,18 +8,23 @@ mod settings;
 mod limits;
 mod model;
 mod prompts;
+mod engine_channel;
 mod steps;
+mod waits;
 mod work;
 mod run;
 mod plan;
 mod search;
 mod read;
+mod approval;
 mod collect;
 mod notes;
 mod verify;
 mod write;
 mod report;
 mod research;
+mod preview;
+mod inspect;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -33,18 +38,20 @@ use outlast_http::{BadProxy, client_builder};
 use reqwest::Client;
 use url::Url;
 
+pub use self::inspect::{JsonState, ModelState, SearchState, WindowState};
 use self::limits::Limits;
+pub use self::preview::{PlanPreview, PreviewedQuestion};
 use self::run::ResearchRun;
 pub use self::search::{SearchHit, SearchTool};
 pub use self::settings::{Prices, SearchBackend, Settings};
 
 /// The provider of research on the user's own model.
 pub struct Researcher {
-    shared: Arc<Shared>,
+    shared: Arc<SharedState>,
 }
 
 /// The data that all runs of a process share.
-pub(crate) struct Shared {
+pub(crate) struct SharedState {
     pub(crate) settings: Settings,
     /// The address of the model server, without a slash at the end.
     pub(crate) model_url: Url,
@@ -95,7 +102,7 @@ impl Researcher {
         let client = client_builder(settings.proxy.as_ref(), settings::CONNECT_TIMEOUT)?
             .build()
             .map_err(ResearcherError::Client)?;
-        Ok(Self { shared: Arc::new(Shared { settings, model_url, client, clock }) })
+        Ok(Self { shared: Arc::new(SharedState { settings, model_url, client, clock }) })
     }
 }
 

@@ -5,7 +5,7 @@ pub(crate) mod tokens;
 pub(crate) mod window;
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use outlast_core::{ProviderError, ProviderErrorKind};
@@ -16,8 +16,11 @@ use serde_json::{Value, json};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use url::Host;
 
-use crate::Shared;
+use crate::SharedState;
+use crate::waits::unreachable;
 
+/// The server in sentences.
+pub(crate) const MODEL_SERVER: &str = "the model server";
 /// The time to the first byte of an answer. A local model may take minutes to read a long prompt.
 const FIRST_BYTE: Duration = Duration::from_secs(300);
 /// The time for the rest of the answer.
@@ -75,7 +78,7 @@ pub(crate) enum ChatEnd {
 
 /// The form of structured answers that a server accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Format {
+pub(crate) enum AnswerFormat {
     Schema,
     Object,
     Plain,
@@ -84,7 +87,7 @@ enum Format {
 /// The parameters that a server accepts for a model.
 #[derive(Clone, Copy, Debug)]
 struct Dialect {
-    format: Format,
+    format: AnswerFormat,
     has_temperature: bool,
     has_seed: bool,
     /// True for `max_completion_tokens` in the place of `max_tokens`.
@@ -93,7 +96,7 @@ struct Dialect {
 
 impl Dialect {
     const FIRST: Self = Self {
-        format: Format::Schema,
+        format: AnswerFormat::Schema,
         has_temperature: true,
         has_seed: true,
         counts_completion: false,
@@ -121,16 +124,18 @@ impl Dialect {
             "format",
         ]);
         match self.format {
-            Format::Schema if is_format => Some(Self { format: Format::Object, ..self }),
-            Format::Object if is_format => Some(Self { format: Format::Plain, ..self }),
+            AnswerFormat::Schema if is_format => {
+                Some(Self { format: AnswerFormat::Object, ..self })
+            }
+            AnswerFormat::Object if is_format => Some(Self { format: AnswerFormat::Plain, ..self }),
             _ => None,
         }
     }
 
     fn body(self, request: &ChatRequest, model: &str) -> Value {
         let system = match self.format {
-            Format::Schema => request.system.clone(),
-            Format::Object | Format::Plain => format!(
+            AnswerFormat::Schema => request.system.clone(),
+            AnswerFormat::Object | AnswerFormat::Plain => format!(
                 "{}\n\nAnswer with one JSON object and nothing else. Its JSON schema is:\n{}",
                 request.system, request.schema
             ),
@@ -152,14 +157,14 @@ impl Dialect {
         let limit = if self.counts_completion { "max_completion_tokens" } else { "max_tokens" };
         body[limit] = json!(request.max_tokens);
         match self.format {
-            Format::Schema => {
+            AnswerFormat::Schema => {
                 body["response_format"] = json!({
                     "type": "json_schema",
                     "json_schema": { "name": request.name, "strict": true, "schema": request.schema },
                 });
             }
-            Format::Object => body["response_format"] = json!({ "type": "json_object" }),
-            Format::Plain => {}
+            AnswerFormat::Object => body["response_format"] = json!({ "type": "json_object" }),
+            AnswerFormat::Plain => {}
         }
         body
     }
@@ -169,7 +174,7 @@ type ByServer<T> = Mutex<HashMap<String, T>>;
 
 /// Waits for a slot of the model server. A server on this machine answers one request at a time, whatever the number of
 /// jobs.
-pub(crate) async fn wait_for_slot(shared: &Shared) -> Option<OwnedSemaphorePermit> {
+pub(crate) async fn wait_for_slot(shared: &SharedState) -> Option<OwnedSemaphorePermit> {
     static SLOTS: OnceLock<ByServer<Arc<Semaphore>>> = OnceLock::new();
     let slots = {
         let mut all =
@@ -185,7 +190,7 @@ pub(crate) async fn wait_for_slot(shared: &Shared) -> Option<OwnedSemaphorePermi
 }
 
 /// Returns the number of requests to the model server at a time.
-pub(crate) fn parallel(shared: &Shared) -> usize {
+pub(crate) fn parallel(shared: &SharedState) -> usize {
     match shared.settings.parallel {
         0 if is_loopback(shared) => 1,
         0 => PARALLEL,
@@ -194,7 +199,7 @@ pub(crate) fn parallel(shared: &Shared) -> usize {
 }
 
 /// Returns true for a model server on this machine.
-pub(crate) fn is_loopback(shared: &Shared) -> bool {
+pub(crate) fn is_loopback(shared: &SharedState) -> bool {
     match shared.model_url.host() {
         Some(Host::Domain(name)) => name == "localhost" || name.ends_with(".localhost"),
         Some(Host::Ipv4(address)) => address.is_loopback(),
@@ -203,13 +208,25 @@ pub(crate) fn is_loopback(shared: &Shared) -> bool {
     }
 }
 
-/// Sends a request. The parameters that worked are remembered for the server and model.
-pub(crate) async fn chat(shared: &Shared, request: &ChatRequest) -> ChatEnd {
+/// The parameters that worked, for each server and model.
+fn dialects() -> MutexGuard<'static, HashMap<String, Dialect>> {
     static DIALECTS: OnceLock<ByServer<Dialect>> = OnceLock::new();
-    let dialects = DIALECTS.get_or_init(Mutex::default);
-    let lock = || dialects.lock().unwrap_or_else(PoisonError::into_inner);
-    let name = format!("{} {}", shared.model_url, shared.settings.model);
-    let mut dialect = lock().get(&name).copied().unwrap_or(Dialect::FIRST);
+    DIALECTS.get_or_init(Mutex::default).lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn dialect_name(shared: &SharedState) -> String {
+    format!("{} {}", shared.model_url, shared.settings.model)
+}
+
+/// Returns the form of structured answers that the server has accepted, if it has answered before.
+pub(crate) fn accepted_format(shared: &SharedState) -> Option<AnswerFormat> {
+    Some(dialects().get(&dialect_name(shared))?.format)
+}
+
+/// Sends a request. The parameters that worked are remembered for the server and model.
+pub(crate) async fn chat(shared: &SharedState, request: &ChatRequest) -> ChatEnd {
+    let name = dialect_name(shared);
+    let mut dialect = dialects().get(&name).copied().unwrap_or(Dialect::FIRST);
     loop {
         let body = dialect.body(request, &shared.settings.model);
         let response = match send(shared, &body).await {
@@ -218,7 +235,7 @@ pub(crate) async fn chat(shared: &Shared, request: &ChatRequest) -> ChatEnd {
         };
         let status = response.status();
         if status.is_success() {
-            lock().insert(name, dialect);
+            dialects().insert(name, dialect);
             return read_answer(response).await;
         }
         let wait = retry_after(&response);
@@ -234,7 +251,7 @@ pub(crate) async fn chat(shared: &Shared, request: &ChatRequest) -> ChatEnd {
     }
 }
 
-async fn send(shared: &Shared, body: &Value) -> Result<Response, ChatEnd> {
+async fn send(shared: &SharedState, body: &Value) -> Result<Response, ChatEnd> {
     let url = format!("{}/chat/completions", shared.model_url.as_str().trim_end_matches('/'));
     let mut request = shared.client.post(url).json(body);
     if let Some(key) = &shared.settings.api_key {
@@ -243,11 +260,9 @@ async fn send(shared: &Shared, body: &Value) -> Result<Response, ChatEnd> {
     match tokio::time::timeout(FIRST_BYTE, request.send()).await {
         Ok(Ok(response)) => Ok(response),
         Ok(Err(error)) if error.is_connect() || error.is_builder() => {
-            let error = detailed(
-                ProviderErrorKind::Unreachable,
-                "the model server cannot be reached; check that it runs and that researcher.model_url is its address",
-                error_chain(&error.without_url()),
-            );
+            let error = error.without_url();
+            let error =
+                unreachable(MODEL_SERVER, &shared.model_url, "researcher.model_url", &error);
             Err(ChatEnd::Busy { wait: Duration::from_secs(1), error })
         }
         Ok(Err(error)) => Err(ChatEnd::Unanswered(detailed(
@@ -330,7 +345,7 @@ fn retry_after(response: &Response) -> Option<Duration> {
     Some(Duration::from_secs(seconds.trim().parse().ok()?))
 }
 
-async fn read_error(response: Response) -> String {
+pub(crate) async fn read_error(response: Response) -> String {
     let body = tokio::time::timeout(BODY, read_body(response, MAX_BODY)).await;
     let text = match body {
         Ok(Ok(body)) => String::from_utf8_lossy(&body).into_owned(),
@@ -353,7 +368,7 @@ fn is_too_long(message: &str) -> bool {
     .any(|words| message.contains(words))
 }
 
-fn classify(status: StatusCode, message: String, wait: Option<Duration>) -> ChatEnd {
+pub(crate) fn classify(status: StatusCode, message: String, wait: Option<Duration>) -> ChatEnd {
     let refused =
         |kind, sentence: &str| ChatEnd::Refused(detailed(kind, sentence, message.clone()));
     let is_quota = message.contains("insufficient_quota");

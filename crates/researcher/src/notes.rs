@@ -8,7 +8,7 @@ use url::Url;
 use crate::plan::{Plan, line};
 use crate::prompts::{self, NoteAnswer, enclose, fill};
 use crate::read::ReadPage;
-use crate::work::{Question, Work};
+use crate::work::{Question, RunContext};
 
 /// The passages in one question to the model.
 const BATCH: usize = 6;
@@ -62,7 +62,7 @@ pub(crate) struct AskedNotes {
 
 /// Returns the questions for notes about a sub-question: as many passages in each as fit.
 pub(crate) fn note_questions(
-    work: &Work,
+    work: &RunContext,
     plan: &Plan,
     round: usize,
     sub: usize,
@@ -111,7 +111,7 @@ pub(crate) fn note_questions(
 
 /// Asks for notes. A claim whose quotation is not in its page is dropped.
 pub(crate) async fn take_notes(
-    work: &Work,
+    work: &RunContext,
     pages: &[ReadPage],
     asked: AskedNotes,
 ) -> Result<Vec<Note>, ProviderError> {
@@ -151,7 +151,12 @@ fn unquote(text: &str) -> &str {
 }
 
 /// Returns the question about gaps. The claims of each sub-question are shortened until all questions fit.
-pub(crate) fn gaps_question(work: &Work, plan: &Plan, round: usize, notes: &Notes) -> Question {
+pub(crate) fn gaps_question(
+    work: &RunContext,
+    plan: &Plan,
+    round: usize,
+    notes: &Notes,
+) -> Question {
     let mut question = Question {
         key: format!("gaps:{round}"),
         kind: "gaps",

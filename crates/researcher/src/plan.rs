@@ -2,10 +2,10 @@
 
 use std::collections::HashSet;
 
-use outlast_core::{ProviderError, Role};
+use outlast_core::{Day, ProviderError, ResearchRequest, Role};
 
 use crate::prompts::{self, PlanAnswer, enclose, fill};
-use crate::work::{Question, Work};
+use crate::work::{Question, RunContext};
 
 const MAX_QUERIES: usize = 3;
 const MAX_LINE: usize = 300;
@@ -28,34 +28,40 @@ pub(crate) struct SubQuestion {
 }
 
 /// Asks the model for a plan. Without a usable answer, the question itself is the plan.
-pub(crate) async fn make_plan(work: &Work) -> Result<Plan, ProviderError> {
+pub(crate) async fn make_plan(work: &RunContext) -> Result<Plan, ProviderError> {
     work.report(2, "Planning the research");
-    let limits = work.header.limits;
-    let question = work.ask.question();
-    let mut head = enclose("question", "", &question[..question.floor_char_boundary(4_000)]);
-    if let Some(earlier) = earlier_turn(work) {
-        head = format!("{earlier}{head}");
-    }
-    let asked = Question {
-        key: "plan".to_owned(),
-        kind: "plan",
-        system: fill(prompts::PLAN, work.date(), limits.questions),
-        head,
-        parts: Vec::new(),
-        schema: prompts::plan_schema(),
-        max_tokens: 1_200,
-        needs_room: false,
-    };
+    let at_most = work.header.limits.questions;
+    let asked = plan_question(&work.ask, work.date(), at_most);
     let is_usable = |answer: &PlanAnswer| {
         let has_question = answer.questions.iter().any(|it| !it.question.trim().is_empty());
         if has_question { Ok(()) } else { Err("it has no sub-questions") }
     };
     let answer = work.ask(asked, is_usable).await?.unwrap_or_default();
     work.end_phase();
-    Ok(to_plan(question, answer, limits.questions))
+    Ok(to_plan(work.ask.question(), answer, at_most))
 }
 
-fn to_plan(question: &str, answer: PlanAnswer, at_most: usize) -> Plan {
+/// Returns the question for a plan of at most this many sub-questions.
+pub(crate) fn plan_question(ask: &ResearchRequest, date: Day, at_most: usize) -> Question {
+    let question = ask.question();
+    let mut head = enclose("question", "", &question[..question.floor_char_boundary(4_000)]);
+    if let Some(earlier) = earlier_turn(ask) {
+        head = format!("{earlier}{head}");
+    }
+    Question {
+        key: "plan".to_owned(),
+        kind: "plan",
+        system: fill(prompts::PLAN, date, at_most),
+        head,
+        parts: Vec::new(),
+        schema: prompts::plan_schema(),
+        max_tokens: 1_200,
+        needs_room: false,
+    }
+}
+
+/// Returns the plan of an answer, without what cannot be used.
+pub(crate) fn to_plan(question: &str, answer: PlanAnswer, at_most: usize) -> Plan {
     let title = line(&answer.title);
     let mut seen = HashSet::new();
     let mut questions = Vec::new();
@@ -83,8 +89,8 @@ fn to_plan(question: &str, answer: PlanAnswer, at_most: usize) -> Plan {
 }
 
 /// Returns the beginning of the last report of the conversation, which the question may refer to.
-fn earlier_turn(work: &Work) -> Option<String> {
-    let (_, earlier) = work.ask.messages.split_last()?;
+fn earlier_turn(ask: &ResearchRequest) -> Option<String> {
+    let (_, earlier) = ask.messages.split_last()?;
     let report = earlier.iter().rfind(|message| message.role == Role::Assistant)?;
     let end = report.content.floor_char_boundary(MAX_EARLIER);
     Some(enclose("earlier_report", "", &report.content[..end]))

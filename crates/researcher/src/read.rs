@@ -6,12 +6,14 @@ use futures_util::FutureExt as _;
 use outlast_core::rules::MAX_PAGE_TEXT;
 use outlast_core::{Page as StoredPage, ProviderError, StoreError};
 use outlast_library::{PassageDocument, PassageText};
-use outlast_sources::{Block, BlockKind, Fetched, Fetcher, Obstacle, Page, PreparedPage, Quotable};
+use outlast_sources::{
+    Block, BlockKind, FetchedPage, Fetcher, Obstacle, Page, PreparedPage, Quotable,
+};
 use serde::{Deserialize, Serialize};
 
 use crate::settings::SearchBackend;
-use crate::steps::{Sent, StepOutcome, StepSpec, StepUsage, digest_of};
-use crate::work::Work;
+use crate::steps::{RequestResult, StepOutcome, StepSpec, StepUsage, digest_of};
+use crate::work::RunContext;
 
 /// The size of a passage in bytes: about 200 tokens.
 const PASSAGE: usize = 700;
@@ -35,7 +37,7 @@ pub(crate) struct ReadPage {
 
 /// Reads a page as a step; `None` if it cannot be read.
 pub(crate) async fn read_page(
-    work: &Work,
+    work: &RunContext,
     fetcher: &Fetcher,
     url: &str,
 ) -> Result<Option<ReadPage>, ProviderError> {
@@ -62,8 +64,8 @@ pub(crate) async fn read_page(
 }
 
 /// Fetches a page and keeps it.
-async fn fetch_and_save(work: &Work, fetcher: &Fetcher, url: &str) -> Sent {
-    let failed = |reason: String| Sent::Failed { reason, usage: StepUsage::default() };
+async fn fetch_and_save(work: &RunContext, fetcher: &Fetcher, url: &str) -> RequestResult {
+    let failed = |reason: String| RequestResult::Failed { reason, usage: StepUsage::default() };
     let stored = match &work.shared.settings.search {
         SearchBackend::Library(_) => read_file(work, url).await,
         SearchBackend::Searxng { .. } | SearchBackend::Tool { .. } => {
@@ -79,15 +81,15 @@ async fn fetch_and_save(work: &Work, fetcher: &Fetcher, url: &str) -> Sent {
         Err(StoreError::TooManyBytes) => {
             return failed("there is no room for the page".to_owned());
         }
-        Err(error) => return Sent::Unanswered(crate::steps::store_error(error)),
+        Err(error) => return RequestResult::Unanswered(crate::steps::store_error(error)),
     }
     let record = ReadRecord { page: to_hex(&stored.digest) };
     let output = serde_json::to_string(&record).unwrap_or_default();
-    Sent::Done { output, usage: StepUsage::default() }
+    RequestResult::Done { output, usage: StepUsage::default() }
 }
 
 /// Fetches a page and returns it as it is kept; otherwise the reason.
-async fn fetch(work: &Work, fetcher: &Fetcher, url: &str) -> Result<StoredPage, String> {
+async fn fetch(work: &RunContext, fetcher: &Fetcher, url: &str) -> Result<StoredPage, String> {
     let fetched = fetcher.fetch(url).await.map_err(|error| error.to_string())?;
     if !matches!(fetched.status, 200 | 203) {
         return Err(format!("the site answered with {}", fetched.status));
@@ -106,12 +108,12 @@ async fn fetch(work: &Work, fetcher: &Fetcher, url: &str) -> Result<StoredPage, 
             return Err(format!("the page has no readable text: {}", obstacle.as_str()));
         }
     }
-    let Fetched { url: final_url, status, content_type, .. } = fetched;
+    let FetchedPage { url: final_url, status, content_type, .. } = fetched;
     Ok(to_stored(work, url, final_url.as_str(), status, Some(content_type), &page))
 }
 
 /// Reads a file of the library like a page.
-async fn read_file(work: &Work, name: &str) -> Result<StoredPage, String> {
+async fn read_file(work: &RunContext, name: &str) -> Result<StoredPage, String> {
     let SearchBackend::Library(library) = &work.shared.settings.search else {
         return Err("there is no library".to_owned());
     };
@@ -132,7 +134,7 @@ async fn read_file(work: &Work, name: &str) -> Result<StoredPage, String> {
 }
 
 fn to_stored(
-    work: &Work,
+    work: &RunContext,
     url: &str,
     final_url: &str,
     status: u16,

@@ -3,12 +3,12 @@
 
 use outlast_core::{Body, Cost, Output, Source, Usage};
 
-use crate::collect::Found;
+use crate::collect::Findings;
 use crate::limits::token_cost;
 use crate::plan::Plan;
 use crate::read::ReadPage;
 use crate::verify::Sentence;
-use crate::work::Work;
+use crate::work::RunContext;
 use crate::write::Draft;
 
 /// The sentences of a paragraph.
@@ -16,13 +16,18 @@ const PARAGRAPH: usize = 4;
 
 /// The text of a report and its sources.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Written {
+pub(crate) struct AssembledReport {
     pub(crate) text: String,
     pub(crate) sources: Vec<Source>,
 }
 
 /// Returns the text of a draft, finished or not.
-pub(crate) fn write_out(plan: &Plan, found: &Found, draft: &Draft, is_whole: bool) -> Written {
+pub(crate) fn write_out(
+    plan: &Plan,
+    found: &Findings,
+    draft: &Draft,
+    is_whole: bool,
+) -> AssembledReport {
     let mut cited: Vec<usize> = Vec::new();
     let mut parts = vec![format!("# {}", plan.title)];
     if !draft.summary.is_empty() {
@@ -38,7 +43,7 @@ pub(crate) fn write_out(plan: &Plan, found: &Found, draft: &Draft, is_whole: boo
     }
     let source = |(at, page): (usize, &usize)| to_source(at, &found.pages[*page]);
     let sources = cited.iter().enumerate().map(source).collect();
-    Written { text: parts.join("\n\n"), sources }
+    AssembledReport { text: parts.join("\n\n"), sources }
 }
 
 fn to_source(at: usize, page: &ReadPage) -> Source {
@@ -66,7 +71,7 @@ fn paragraphs(sentences: &[Sentence], cited: &mut Vec<usize>) -> Vec<String> {
 }
 
 /// Returns what the report could not establish.
-fn closing(found: &Found, draft: &Draft) -> Vec<String> {
+fn closing(found: &Findings, draft: &Draft) -> Vec<String> {
     let mut parts = Vec::new();
     let mut notes = Vec::new();
     if found.pages.is_empty() {
@@ -106,7 +111,7 @@ fn closing(found: &Found, draft: &Draft) -> Vec<String> {
 }
 
 /// Returns the result of the run.
-pub(crate) fn to_output(work: &Work, written: Written) -> Output {
+pub(crate) fn to_output(work: &RunContext, written: AssembledReport) -> Output {
     let totals = work.steps.totals();
     let prices = &work.shared.settings.prices;
     let is_priced = token_cost(prices, 1, 1).is_some() && prices.search.is_some();

@@ -3,44 +3,56 @@
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use outlast_core::{Output, ProviderError, ProviderErrorKind, Request, RunJournal};
+use outlast_core::{ProviderError, ProviderErrorKind, Request, RunJournal, Step};
 use outlast_sources::{FetchLimits, FetchOptions, Fetcher};
 
-use crate::Shared;
+use crate::SharedState;
+use crate::approval::{Approval, ask_for_approval};
 use crate::collect::collect;
+use crate::engine_channel::EngineChannel;
 use crate::limits::Limits;
 use crate::plan::make_plan;
 use crate::report::{to_output, write_out};
 use crate::steps::Steps;
-use crate::work::{Reports, Work};
+use crate::work::RunContext;
 use crate::write::write;
 
 /// The bytes that the pages of one run may have, as received.
 const MAX_FETCHED: u64 = 1 << 30;
 
-/// Takes the steps of a run, or finds their recorded results, and returns the report.
+/// Takes the steps of a run, or finds their recorded results, and returns the report, or the step with which the run stops
+/// before it.
 pub(crate) async fn research(
-    shared: Arc<Shared>,
+    shared: Arc<SharedState>,
     request: &Request,
     journal: RunJournal,
     handle: Arc<OnceLock<Arc<Steps>>>,
-    reports: Reports,
-) -> Result<Output, ProviderError> {
+    reports: Arc<EngineChannel>,
+) -> Result<Step, ProviderError> {
     let ask = request.research().cloned().unwrap_or_default();
     let limits = Limits::of(request, &shared.settings);
-    let steps = Arc::new(Steps::open(journal, shared.settings.max_resend).await?);
+    let steps = Steps::open(journal, &shared.settings, Arc::clone(&reports)).await?;
+    let steps = Arc::new(steps);
     drop(handle.set(Arc::clone(&steps)));
     let fetcher = fetcher(&shared)?;
-    let work = Work::open(shared, ask, limits, steps, reports).await?;
+    let work = RunContext::open(shared, ask, limits, steps, reports).await?;
     let plan = make_plan(&work).await?;
+    if work.ask.approve_plan {
+        match ask_for_approval(&work, &plan).await? {
+            Approval::Given => {}
+            Approval::Pending => return Ok(Step::Wait),
+            Approval::Declined => return Ok(Step::Cancel),
+        }
+    }
     let found = collect(&work, &plan, &fetcher).await?;
     let show = |draft: &_| work.show(write_out(&plan, &found, draft, false).text);
     let draft = write(&work, &plan, &found, show).await?;
     work.report(98, "Assembling the report");
-    Ok(to_output(&work, write_out(&plan, &found, &draft, true)))
+    let output = to_output(&work, write_out(&plan, &found, &draft, true));
+    Ok(Step::Done { output: Box::new(output), raw: None })
 }
 
-fn fetcher(shared: &Shared) -> Result<Fetcher, ProviderError> {
+fn fetcher(shared: &SharedState) -> Result<Fetcher, ProviderError> {
     let options = shared.settings.fetch.clone();
     let minutes = u64::from(shared.settings.max_minutes.max(1));
     let limits = FetchLimits {

@@ -8,10 +8,10 @@ use outlast_core::{ProviderError, ProviderErrorKind, RemoteRun, Request, Run, Ru
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
-use crate::Shared;
+use crate::SharedState;
+use crate::engine_channel::EngineChannel;
 use crate::research::research;
 use crate::steps::Steps;
-use crate::work::Reports;
 
 /// A run that is under way.
 pub(crate) struct ResearchRun {
@@ -24,7 +24,7 @@ pub(crate) struct ResearchRun {
 }
 
 enum RunState {
-    New { shared: Arc<Shared>, request: Request, journal: Option<RunJournal> },
+    New { shared: Arc<SharedState>, request: Request, journal: Option<RunJournal> },
     Running { steps: mpsc::UnboundedReceiver<Result<Step, ProviderError>>, work: AbortOnDrop },
 }
 
@@ -38,7 +38,7 @@ impl Drop for AbortOnDrop {
 }
 
 impl ResearchRun {
-    pub(crate) fn new(shared: Arc<Shared>, request: Request, remote: RemoteRun) -> Self {
+    pub(crate) fn new(shared: Arc<SharedState>, request: Request, remote: RemoteRun) -> Self {
         let state = RunState::New { shared, request, journal: None };
         Self { remote, text: Arc::default(), steps: Arc::default(), state }
     }
@@ -73,11 +73,7 @@ impl Run for ResearchRun {
     async fn next(&mut self) -> Result<Step, ProviderError> {
         if let RunState::New { shared, request, journal } = &mut self.state {
             let (sender, steps) = mpsc::unbounded_channel();
-            let reports = Reports {
-                sender: sender.clone(),
-                text: Arc::clone(&self.text),
-                percent: Mutex::default(),
-            };
+            let reports = Arc::new(EngineChannel::new(sender.clone(), Arc::clone(&self.text)));
             let (shared, request, journal) = (Arc::clone(shared), request.clone(), journal.take());
             let handle = Arc::clone(&self.steps);
             let work = tokio::spawn(async move {
@@ -85,7 +81,6 @@ impl Run for ResearchRun {
                     Some(journal) => research(shared, &request, journal, handle, reports).await,
                     None => Err(failed()),
                 };
-                let end = end.map(|output| Step::Done { output: Box::new(output), raw: None });
                 drop(sender.send(end));
             });
             self.state = RunState::Running { steps, work: AbortOnDrop(work) };

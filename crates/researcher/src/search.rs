@@ -10,10 +10,11 @@ use reqwest::header;
 use serde::{Deserialize, Serialize};
 use url::Url;
 
-use crate::Shared;
+use crate::SharedState;
 use crate::settings::SearchBackend;
-use crate::steps::{Sent, StepOutcome, StepSpec, StepUsage, digest_of};
-use crate::work::Work;
+use crate::steps::{RequestResult, StepOutcome, StepSpec, StepUsage, digest_of};
+use crate::waits::unreachable;
+use crate::work::RunContext;
 
 const TIMEOUT: Duration = Duration::from_secs(30);
 const MAX_BODY: usize = 4 << 20;
@@ -44,7 +45,7 @@ pub struct SearchHit {
 
 /// Runs a query as a step and returns its hits; `None` if it failed.
 pub(crate) async fn search(
-    work: &Work,
+    work: &RunContext,
     key: String,
     query: &str,
 ) -> Result<Option<Vec<SearchHit>>, ProviderError> {
@@ -73,39 +74,44 @@ pub(crate) async fn search(
     }
 }
 
-async fn send_query(work: &Work, query: &str, usage: StepUsage) -> Sent {
+async fn send_query(work: &RunContext, query: &str, usage: StepUsage) -> RequestResult {
     match tokio::time::timeout(TIMEOUT, run_query(work, query)).await {
-        Ok(Ok(hits)) => {
-            Sent::Done { output: serde_json::to_string(&clean(hits)).unwrap_or_default(), usage }
-        }
+        Ok(Ok(hits)) => RequestResult::Done {
+            output: serde_json::to_string(&clean(hits)).unwrap_or_default(),
+            usage,
+        },
         Ok(Err(error)) => to_sent(error, usage),
         Err(_) => {
             let sentence = "the search service did not answer in time";
-            Sent::Unanswered(ProviderError::new(ProviderErrorKind::TimedOut, sentence))
+            RequestResult::Unanswered(ProviderError::new(ProviderErrorKind::TimedOut, sentence))
         }
     }
 }
 
-fn to_sent(error: ProviderError, usage: StepUsage) -> Sent {
+fn to_sent(error: ProviderError, usage: StepUsage) -> RequestResult {
     match error.kind {
         ProviderErrorKind::RateLimited { retry_after } => {
             let wait = retry_after.unwrap_or(Duration::from_secs(2)).min(Duration::from_secs(60));
-            Sent::Busy { wait, error }
+            RequestResult::Busy { wait, error }
         }
-        ProviderErrorKind::Unreachable => Sent::Busy { wait: Duration::from_secs(1), error },
+        ProviderErrorKind::Unreachable => {
+            RequestResult::Busy { wait: Duration::from_secs(1), error }
+        }
         ProviderErrorKind::Unauthorized
         | ProviderErrorKind::QuotaExhausted
-        | ProviderErrorKind::Misconfigured => Sent::Stop(error),
-        ProviderErrorKind::TimedOut | ProviderErrorKind::StepUnknown => Sent::Unanswered(error),
-        _ => Sent::Failed { reason: error.sentence, usage },
+        | ProviderErrorKind::Misconfigured => RequestResult::Stop(error),
+        ProviderErrorKind::TimedOut | ProviderErrorKind::StepUnknown => {
+            RequestResult::Unanswered(error)
+        }
+        _ => RequestResult::Failed { reason: error.sentence, usage },
     }
 }
 
-async fn run_query(work: &Work, query: &str) -> Result<Vec<SearchHit>, ProviderError> {
+async fn run_query(work: &RunContext, query: &str) -> Result<Vec<SearchHit>, ProviderError> {
     let shared = &work.shared;
     match &shared.settings.search {
         SearchBackend::Searxng { url, api_key } => {
-            searxng(shared, url, api_key.as_deref(), query, work.ask.filters.recency).await
+            ask_searxng(shared, url, api_key.as_deref(), query, work.ask.filters.recency).await
         }
         SearchBackend::Tool { tool, .. } => tool.search(query).await,
         SearchBackend::Library(library) => {
@@ -131,15 +137,16 @@ fn failed(sentence: &str, detail: String) -> ProviderError {
     ProviderError { detail: Some(detail), ..ProviderError::new(kind, sentence) }
 }
 
-async fn searxng(
-    shared: &Shared,
+/// Asks a SearXNG server.
+pub(crate) async fn ask_searxng(
+    shared: &SharedState,
     address: &str,
     api_key: Option<&str>,
     query: &str,
     recency: Option<Recency>,
 ) -> Result<Vec<SearchHit>, ProviderError> {
     #[derive(Deserialize)]
-    struct Found {
+    struct SearxngAnswer {
         #[serde(default)]
         results: Vec<FoundPage>,
     }
@@ -173,14 +180,15 @@ async fn searxng(
         None => request,
     };
     let response = request.send().await.map_err(|error| {
-        let kind = if error.is_connect() {
-            ProviderErrorKind::Unreachable
-        } else {
-            ProviderErrorKind::TimedOut
-        };
-        let sentence = "the search service cannot be reached; check researcher.search_url";
-        let detail = Some(error_chain(&error.without_url()));
-        ProviderError { detail, ..ProviderError::new(kind, sentence) }
+        let is_connect = error.is_connect();
+        let error = error.without_url();
+        if is_connect && let Ok(address) = Url::parse(base) {
+            let (what, setting) = ("the search service", "researcher.search_url");
+            return unreachable(what, &address, setting, &error);
+        }
+        let sentence = "the search service did not answer; check researcher.search_url";
+        let detail = Some(error_chain(&error));
+        ProviderError { detail, ..ProviderError::new(ProviderErrorKind::TimedOut, sentence) }
     })?;
     let status = response.status().as_u16();
     let wait = response.headers().get(header::RETRY_AFTER).and_then(|value| value.to_str().ok());
@@ -191,7 +199,7 @@ async fn searxng(
             let body = body.map_err(|error| {
                 failed("the answer of the search service broke off", error_chain(&error))
             })?;
-            let found: Found = serde_json::from_slice(&body).map_err(|error| {
+            let found: SearxngAnswer = serde_json::from_slice(&body).map_err(|error| {
                 failed("the search service did not answer with JSON", error.to_string())
             })?;
             let hits = found.results.into_iter().map(|page| SearchHit {
@@ -207,7 +215,7 @@ async fn searxng(
         ),
         403 => (
             ProviderErrorKind::Misconfigured,
-            "SearXNG answers with 403: its settings.yml needs `search.formats: [html, json]`",
+            "SearXNG answers with 403, because JSON answers are off; add `search: formats: [html, json]` to its settings.yml (key search.formats) and restart it",
         ),
         404 => (
             ProviderErrorKind::Misconfigured,

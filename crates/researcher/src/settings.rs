@@ -37,12 +37,19 @@ pub struct Settings {
     pub max_tokens: u64,
     /// The maximum time of a run, over all attempts.
     pub max_minutes: u32,
+    /// The longest time that an attempt waits for a server that cannot be reached.
+    pub patience: Duration,
     /// The rules of fetching pages.
     pub fetch: FetchOptions,
     /// The converter of PDFs.
     pub pdf: Option<PdfReader>,
     /// The proxy to the model server and the search service.
     pub proxy: Option<ProxyOptions>,
+}
+
+impl Settings {
+    /// The usual [`Settings::patience`]: enough for a model server to be restarted.
+    pub const PATIENCE: Duration = Duration::from_secs(60);
 }
 
 /// The prices of a run; `None` for an unknown price.

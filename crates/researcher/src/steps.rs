@@ -2,8 +2,7 @@
 //! (K2, K3).
 
 use std::collections::HashSet;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
@@ -12,15 +11,18 @@ use outlast_core::{
     StepStart, StepState, StoreError,
 };
 use sha2::{Digest as _, Sha256};
+use tokio::sync::watch;
 
-use crate::Shared;
+use crate::SharedState;
+use crate::engine_channel::EngineChannel;
 use crate::model::wait_for_slot;
+use crate::model::window::reach_server;
+use crate::settings::Settings;
+use crate::waits::ServerWaits;
 
 /// The beginning of the recorded reason of a request that was certainly not accepted: the step is sent again under
 /// the next key.
 const NOT_ACCEPTED: &str = "not accepted: ";
-/// The number of waits for a busy server in one attempt.
-const MAX_WAITS: u32 = 6;
 /// The number of times that a free request without an answer is sent in one attempt.
 const MAX_SENDS: u32 = 2;
 
@@ -57,7 +59,7 @@ pub(crate) fn digest_of(input: &[&str]) -> [u8; 32] {
 
 /// The result of sending the request of a step.
 #[derive(Debug)]
-pub(crate) enum Sent {
+pub(crate) enum RequestResult {
     Done {
         output: String,
         usage: StepUsage,
@@ -114,14 +116,18 @@ pub(crate) struct Steps {
     totals: Mutex<RunTotals>,
     /// The steps that had ended when the attempt began.
     ended: HashSet<String>,
-    is_winding_down: AtomicBool,
+    reports: Arc<EngineChannel>,
+    /// The longest time to wait for a server that cannot be reached.
+    patience: Duration,
+    is_winding_down: watch::Sender<bool>,
 }
 
 impl Steps {
     /// Reads the consumption of earlier attempts.
     pub(crate) async fn open(
         journal: RunJournal,
-        max_resend: NanoUsd,
+        settings: &Settings,
+        reports: Arc<EngineChannel>,
     ) -> Result<Self, ProviderError> {
         let recorded = journal.steps().await.map_err(store_error)?;
         let mut totals = RunTotals::default();
@@ -137,8 +143,15 @@ impl Steps {
                 ended.insert(step.key);
             }
         }
-        let (totals, is_winding_down) = (Mutex::new(totals), AtomicBool::new(false));
-        Ok(Self { journal, max_resend, totals, ended, is_winding_down })
+        Ok(Self {
+            journal,
+            max_resend: settings.max_resend,
+            totals: Mutex::new(totals),
+            ended,
+            reports,
+            patience: settings.patience,
+            is_winding_down: watch::Sender::new(false),
+        })
     }
 
     /// Returns the journal.
@@ -153,7 +166,30 @@ impl Steps {
 
     /// Begins no step from now on; those in flight are recorded.
     pub(crate) fn wind_down(&self) {
-        self.is_winding_down.store(true, Ordering::Relaxed);
+        self.is_winding_down.send_replace(true);
+    }
+
+    fn is_winding_down(&self) -> bool {
+        *self.is_winding_down.borrow()
+    }
+
+    /// Sleeps, but not into a shutdown.
+    async fn sleep(&self, wait: Duration) -> Result<(), ProviderError> {
+        let mut asked = self.is_winding_down.subscribe();
+        tokio::select! {
+            () = tokio::time::sleep(wait) => Ok(()),
+            _ = asked.wait_for(|asked| *asked) => Err(shutting_down()),
+        }
+    }
+
+    /// ServerWaits until the model server can be reached. Sends nothing that is recorded.
+    pub(crate) async fn await_model(&self, shared: &SharedState) -> Result<(), ProviderError> {
+        let mut waits = ServerWaits::new(&self.reports, self.patience);
+        while let Err(error) = reach_server(shared).await {
+            let Some(wait) = waits.next(&error, Duration::ZERO) else { return Err(error) };
+            self.sleep(wait).await?;
+        }
+        Ok(())
     }
 
     /// Returns true if an earlier attempt has finished the step.
@@ -170,10 +206,11 @@ impl Steps {
     pub(crate) async fn take<'a>(
         &self,
         spec: &StepSpec,
-        slot_of: Option<&Shared>,
-        send: impl Fn() -> BoxFuture<'a, Sent>,
+        slot_of: Option<&SharedState>,
+        send: impl Fn() -> BoxFuture<'a, RequestResult>,
     ) -> Result<StepOutcome, ProviderError> {
-        let (mut number, mut waits, mut sends) = (0_u32, 0, 0);
+        let (mut number, mut sends) = (0_u32, 0);
+        let mut waits = ServerWaits::new(&self.reports, self.patience);
         loop {
             let key = match number {
                 0 => spec.key.clone(),
@@ -195,29 +232,26 @@ impl Steps {
             let sent = send().await;
             drop(permit);
             match sent {
-                Sent::Done { output, usage } => {
+                RequestResult::Done { output, usage } => {
                     self.end(spec, &key, StepResult::Done(output.clone()), usage).await?;
                     return Ok(StepOutcome::Done(output));
                 }
-                Sent::Failed { reason, usage } => {
+                RequestResult::Failed { reason, usage } => {
                     self.end(spec, &key, StepResult::Failed(reason.clone()), usage).await?;
                     return Ok(StepOutcome::Failed(reason));
                 }
-                Sent::Busy { wait, error } => {
+                RequestResult::Busy { wait, error } => {
                     self.end_unaccepted(spec, &key, &error).await?;
-                    waits += 1;
-                    if waits > MAX_WAITS || self.is_winding_down.load(Ordering::Relaxed) {
-                        return Err(error);
-                    }
+                    let Some(wait) = waits.next(&error, wait) else { return Err(error) };
                     tracing::debug!(step = key, %error, "a server is busy; waiting {wait:?}");
-                    tokio::time::sleep(wait).await;
+                    self.sleep(wait).await?;
                     number += 1;
                 }
-                Sent::Stop(error) => {
+                RequestResult::Stop(error) => {
                     self.end_unaccepted(spec, &key, &error).await?;
                     return Err(error);
                 }
-                Sent::Unanswered(error) => {
+                RequestResult::Unanswered(error) => {
                     tracing::warn!(step = key, %error, "a step was not answered");
                     if spec.bound == Some(NanoUsd(0)) && sends >= MAX_SENDS {
                         let reason = error.sentence.clone();
@@ -250,9 +284,8 @@ impl Steps {
     }
 
     async fn begin(&self, spec: &StepSpec, key: &str) -> Result<Begun, ProviderError> {
-        if self.is_winding_down.load(Ordering::Relaxed) && !self.has_ended(key) {
-            let kind = ProviderErrorKind::Unavailable { retry_after: None };
-            return Err(ProviderError::new(kind, "the worker is shutting down"));
+        if self.is_winding_down() && !self.has_ended(key) {
+            return Err(shutting_down());
         }
         let is_free = spec.bound == Some(NanoUsd(0));
         let step = NewStep {
@@ -348,6 +381,12 @@ impl Begun {
             }
         }
     }
+}
+
+/// Returns the error of an attempt that is ended by a shutdown. The run stays as it is.
+fn shutting_down() -> ProviderError {
+    let kind = ProviderErrorKind::Unavailable { retry_after: None };
+    ProviderError::new(kind, "the worker is shutting down")
 }
 
 /// Returns the error of an attempt that cannot record its steps. The run stays as it is.

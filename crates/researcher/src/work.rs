@@ -5,23 +5,21 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use futures_util::FutureExt as _;
-use outlast_core::{
-    Day, NanoUsd, Progress, ProviderError, ProviderErrorKind, ResearchRequest, Step,
-};
+use outlast_core::{Day, NanoUsd, ProviderError, ProviderErrorKind, ResearchRequest};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use tokio::sync::mpsc;
 use tokio::time::Instant;
 
-use crate::Shared;
+use crate::SharedState;
+use crate::engine_channel::EngineChannel;
 use crate::limits::{Limits, token_cost};
 use crate::model::json::parse_answer;
 use crate::model::tokens::{TokenFactor, estimate_tokens};
 use crate::model::window::{ask_token_factor, ask_window};
 use crate::model::{ChatAnswer, ChatEnd, ChatRequest, chat};
 use crate::prompts;
-use crate::steps::{Sent, StepOutcome, StepSpec, StepUsage, Steps};
+use crate::steps::{RequestResult, StepOutcome, StepSpec, StepUsage, Steps};
 
 /// The tokens that a server adds to a prompt: the template of the chat, and the schema if it is written out.
 const OVERHEAD: u64 = 300;
@@ -45,27 +43,20 @@ pub(crate) struct Header {
 }
 
 /// A run that is under way.
-pub(crate) struct Work {
-    pub(crate) shared: Arc<Shared>,
+pub(crate) struct RunContext {
+    pub(crate) shared: Arc<SharedState>,
     pub(crate) ask: ResearchRequest,
     pub(crate) steps: Arc<Steps>,
     pub(crate) header: Header,
-    reports: Reports,
+    reports: Arc<EngineChannel>,
     began: Instant,
     window: AtomicU32,
     was_cut: AtomicBool,
     was_halved: AtomicBool,
     /// The bounds of the questions that are on their way.
-    in_flight: Mutex<Bound>,
+    in_flight: Mutex<QuestionBound>,
     /// The tokens that the server counted for each 1,000 estimated ones; zero while it is unknown.
     ratio: AtomicU32,
-}
-
-/// The way to the engine.
-pub(crate) struct Reports {
-    pub(crate) sender: mpsc::UnboundedSender<Result<Step, ProviderError>>,
-    pub(crate) text: Arc<Mutex<String>>,
-    pub(crate) percent: Mutex<u8>,
 }
 
 /// A question to the model.
@@ -85,12 +76,12 @@ pub(crate) struct Question {
 
 /// The bound of a question.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Bound {
+pub(crate) struct QuestionBound {
     pub(crate) cost: NanoUsd,
     pub(crate) tokens: u64,
 }
 
-impl Bound {
+impl QuestionBound {
     fn plus(self, other: Self) -> Self {
         let cost = NanoUsd(self.cost.0.saturating_add(other.cost.0));
         Self { cost, tokens: self.tokens.saturating_add(other.tokens) }
@@ -99,8 +90,8 @@ impl Bound {
 
 /// A question that is on its way; removed from the sum on drop.
 struct InFlight<'a> {
-    all: &'a Mutex<Bound>,
-    own: Bound,
+    all: &'a Mutex<QuestionBound>,
+    own: QuestionBound,
 }
 
 impl Drop for InFlight<'_> {
@@ -111,21 +102,23 @@ impl Drop for InFlight<'_> {
     }
 }
 
-impl Work {
+impl RunContext {
     /// Reads or records the header.
     pub(crate) async fn open(
-        shared: Arc<Shared>,
+        shared: Arc<SharedState>,
         ask: ResearchRequest,
         limits: Limits,
         steps: Arc<Steps>,
-        reports: Reports,
+        reports: Arc<EngineChannel>,
     ) -> Result<Self, ProviderError> {
         let today = shared.clock.now().day();
         let question = ask.question().to_owned();
         let header = if steps.has_ended("header") {
             String::new()
         } else {
-            // Asking costs nothing, so it is repeated after a crash.
+            // Asking costs nothing, so it is repeated after a crash. A window that was guessed while the server could
+            // not be reached would stay wrong for the whole run.
+            steps.await_model(&shared).await?;
             let window = ask_window(&shared).await.max(1024);
             let sample = format!("{question}\n{}\n{}", prompts::NOTE, prompts::SECTION);
             let TokenFactor(token_factor) = ask_token_factor(&shared, &sample).await;
@@ -168,17 +161,14 @@ impl Work {
         Day::parse(&self.header.date).unwrap_or_else(|| self.shared.clock.now().day())
     }
 
-    /// Reports progress. The percentage never goes down.
+    /// EngineChannel progress.
     pub(crate) fn report(&self, percent: u8, message: impl Into<String>) {
-        let mut highest = self.reports.percent.lock().unwrap_or_else(PoisonError::into_inner);
-        *highest = percent.max(*highest);
-        let progress = Progress { percent: Some(*highest), message: message.into() };
-        drop(self.reports.sender.send(Ok(Step::Progress(progress))));
+        self.reports.report(percent, message.into());
     }
 
     /// Shows the text that is finished.
     pub(crate) fn show(&self, text: String) {
-        *self.reports.text.lock().unwrap_or_else(PoisonError::into_inner) = text;
+        self.reports.show(text);
     }
 
     /// Ends a phase: if the server cut a prompt in it, the window is halved, once in a run.
@@ -220,12 +210,12 @@ impl Work {
     }
 
     /// Returns the most that a question may cost.
-    pub(crate) fn bound(&self, question: &Question) -> Bound {
+    pub(crate) fn bound(&self, question: &Question) -> QuestionBound {
         let parts: u64 = question.parts.iter().map(|part| self.count(part)).sum();
         let read = self.count(&question.system) + self.count(&question.head) + parts + OVERHEAD;
         let written = self.max_tokens(question);
         let cost = token_cost(&self.shared.settings.prices, read, written).unwrap_or_default();
-        Bound { cost, tokens: read + written }
+        QuestionBound { cost, tokens: read + written }
     }
 
     /// Asks the model. Returns `None` if it gives no usable answer, also after one repair.
@@ -321,24 +311,28 @@ impl Work {
         Ok(Ok(answer))
     }
 
-    fn to_sent(&self, request: &ChatRequest, end: ChatEnd) -> Sent {
-        let failed = |reason: &str, usage| Sent::Failed { reason: reason.to_owned(), usage };
+    fn to_sent(&self, request: &ChatRequest, end: ChatEnd) -> RequestResult {
+        let failed =
+            |reason: &str, usage| RequestResult::Failed { reason: reason.to_owned(), usage };
         match end {
             ChatEnd::Answered(answer) => {
                 let usage = self.usage(request, &answer);
                 if self.is_cut(request, &answer) {
                     return failed(CUT, usage);
                 }
-                Sent::Done { output: serde_json::to_string(&answer).unwrap_or_default(), usage }
+                RequestResult::Done {
+                    output: serde_json::to_string(&answer).unwrap_or_default(),
+                    usage,
+                }
             }
             ChatEnd::TooLong => failed(TOO_LONG, StepUsage::default()),
-            ChatEnd::Busy { wait, error } => Sent::Busy { wait, error },
+            ChatEnd::Busy { wait, error } => RequestResult::Busy { wait, error },
             ChatEnd::Refused(error) if error.kind == ProviderErrorKind::Rejected => {
                 tracing::warn!(%error, detail = error.detail, "the model server refused a request");
                 failed(&error.sentence, StepUsage::default())
             }
-            ChatEnd::Refused(error) => Sent::Stop(error),
-            ChatEnd::Unanswered(error) => Sent::Unanswered(error),
+            ChatEnd::Refused(error) => RequestResult::Stop(error),
+            ChatEnd::Unanswered(error) => RequestResult::Unanswered(error),
         }
     }
 
@@ -364,7 +358,7 @@ impl Work {
     }
 
     /// Returns true if a step of this bound stays within this share of the limits, in percent.
-    pub(crate) fn is_within(&self, bound: Bound, percent: u64) -> bool {
+    pub(crate) fn is_within(&self, bound: QuestionBound, percent: u64) -> bool {
         let totals = self.steps.totals();
         let share = |limit: u64| u128::from(limit) * u128::from(percent) / 100;
         let tokens = u128::from(totals.read + totals.written) + u128::from(bound.tokens);
@@ -378,7 +372,7 @@ impl Work {
     pub(crate) async fn allow(
         &self,
         phase: &str,
-        bounds: &[Bound],
+        bounds: &[QuestionBound],
         collects: bool,
     ) -> Result<usize, ProviderError> {
         let percent = if collects { COLLECT } else { 100 };
@@ -386,8 +380,8 @@ impl Work {
             if collects && self.is_late() {
                 return 0;
             }
-            let mut sum = Bound::default();
-            let fits = |bound: &Bound| {
+            let mut sum = QuestionBound::default();
+            let fits = |bound: &QuestionBound| {
                 sum = sum.plus(*bound);
                 self.is_within(sum, percent)
             };

@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use outlast_core::ProviderError;
 
-use crate::collect::Found;
+use crate::collect::Findings;
 use crate::notes::Note;
 use crate::plan::{Plan, line};
 use crate::prompts::{self, RepairAnswer, SentencesAnswer, WrittenSentence, enclose, fill};
 use crate::verify::{Pages, Sentence, clean_sentences, names_address, verify};
-use crate::work::{Question, Work};
+use crate::work::{Question, RunContext};
 
 /// The claims that a section is written from.
 const MAX_CLAIMS: usize = 40;
@@ -37,9 +37,9 @@ pub(crate) struct Draft {
 
 /// Writes the sections, one at a time, and the summary. `show` receives the draft after each section.
 pub(crate) async fn write(
-    work: &Work,
+    work: &RunContext,
     plan: &Plan,
-    found: &Found,
+    found: &Findings,
     show: impl Fn(&Draft),
 ) -> Result<Draft, ProviderError> {
     let pages: Pages = found.pages.iter().map(|page| Arc::clone(&page.facts)).collect();
@@ -91,7 +91,7 @@ fn has_sentences(answer: &SentencesAnswer) -> Result<(), &'static str> {
     if has_text { Ok(()) } else { Err("it has no sentences") }
 }
 
-fn section_question(work: &Work, plan: &Plan, found: &Found, number: usize) -> Question {
+fn section_question(work: &RunContext, plan: &Plan, found: &Findings, number: usize) -> Question {
     let sub = &plan.questions[number];
     let part = |(number, note): &(usize, &Note)| {
         let site = line(&found.pages[note.page].title).replace('"', "'");
@@ -152,7 +152,7 @@ fn without_repetition(sentences: Vec<Sentence>) -> Vec<Sentence> {
 /// Keeps the sentences that their pages confirm, after one correction of the others. Returns them and the number of
 /// removed ones.
 async fn confirm(
-    work: &Work,
+    work: &RunContext,
     key: String,
     pages: &Pages,
     mut sentences: Vec<Sentence>,
@@ -224,7 +224,7 @@ async fn quote(pages: &Pages, notes: &[(usize, &Note)]) -> Vec<Sentence> {
 }
 
 async fn write_summary(
-    work: &Work,
+    work: &RunContext,
     pages: &Pages,
     draft: &Draft,
 ) -> Result<(Vec<Sentence>, usize), ProviderError> {

@@ -11,7 +11,7 @@ use serde_json::json;
 
 use crate::tool_names::{deep_research, jobs, perplexity, research, research_jobs};
 pub(crate) use job_view::{SHOW, tool};
-pub(crate) use link::with_link;
+pub(crate) use link::{page_of_job, with_link};
 
 /// The extension by which clients declare that they show such pages.
 pub(crate) const EXTENSION: &str = "io.modelcontextprotocol/ui";

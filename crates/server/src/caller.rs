@@ -14,6 +14,7 @@ use rmcp::service::{Peer, RequestContext, RoleServer};
 use tokio::time::Instant;
 
 use crate::metrics::Metrics;
+use crate::questions::{AskedQuestion, CallBinding, QuestionChannel, StatedQuestion};
 use crate::receipt::Receipt;
 
 /// The sender of an HTTP request. The token check stores it in the request's extensions.
@@ -87,6 +88,16 @@ pub(crate) struct Caller {
     pub(crate) body: Option<BodyRoom>,
     /// The trace that the request belongs to.
     pub(crate) trace: Option<Traceparent>,
+    /// The way to ask its user, if there is one.
+    pub(crate) channel: Option<QuestionChannel>,
+    /// True if the call asks for the result of a task.
+    pub(crate) is_of_task: bool,
+    /// The call itself, for the signed state of a question.
+    pub(crate) binding: Option<CallBinding>,
+    /// The question that the user has reacted to with this call, which waits for the job of that question.
+    pub(crate) resumed: Option<StatedQuestion>,
+    /// The question that the call is answered with.
+    pub(crate) asked: Option<AskedQuestion>,
 }
 
 impl Caller {
@@ -106,8 +117,28 @@ impl Caller {
         let trace = context.meta.get("traceparent").and_then(|trace| trace.as_str());
         let header = || parts?.headers.get("traceparent")?.to_str().ok();
         let trace = trace.or_else(header).and_then(Traceparent::parse);
-        let needs_task = false;
-        Self { owner, progress, takes_tasks, needs_task, metrics, receipt: None, page, body, trace }
+        let channel = QuestionChannel::of(context);
+        Self { progress, takes_tasks, page, body, trace, channel, ..Self::new(owner, metrics) }
+    }
+
+    /// Creates a caller who wants neither progress nor tasks, and cannot be asked.
+    fn new(owner: OwnerId, metrics: Arc<Metrics>) -> Self {
+        Self {
+            owner,
+            progress: None,
+            takes_tasks: false,
+            needs_task: false,
+            metrics,
+            receipt: None,
+            page: None,
+            body: None,
+            trace: None,
+            channel: None,
+            is_of_task: false,
+            binding: None,
+            resumed: None,
+            asked: None,
+        }
     }
 
     /// Releases the body budget: the request has been read, and the call only waits for an answer now.
@@ -279,16 +310,6 @@ impl Reporter {
 impl Caller {
     /// Returns a caller with this owner who wants neither progress nor tasks.
     pub(crate) fn test(owner: &str) -> Self {
-        Self {
-            owner: OwnerId::new(owner),
-            progress: None,
-            takes_tasks: false,
-            needs_task: false,
-            metrics: Arc::default(),
-            receipt: None,
-            page: None,
-            body: None,
-            trace: None,
-        }
+        Self::new(OwnerId::new(owner), Arc::default())
     }
 }

@@ -15,10 +15,11 @@ use serde_json::json;
 use tokio::time::Instant;
 
 use crate::caller::Caller;
+use crate::questions;
 use crate::receipt::Receipt;
-use crate::reply::{Answered, Refusal, RefusalCode, ToolResult};
+use crate::reply::{CallResult, Refusal, RefusalCode, ToolResult};
 use crate::tool_names::research::HISTORY;
-use crate::wait::{self, IdOrigin};
+use crate::wait::{self, IdOrigin, OnQuestion};
 
 /// The interval at which a call that attached to another process's job checks that this process is still running.
 const LOOK_AFTER: Duration = Duration::from_secs(2);
@@ -81,7 +82,7 @@ pub(crate) enum AskAnew {
 
 /// The result of a held call.
 pub(crate) enum HeldResult {
-    Answered(Answered),
+    Answered(CallResult),
     /// The job has not ended: the call did not wait, or the wait ended first.
     Unfinished {
         job: Box<Job>,
@@ -93,7 +94,7 @@ pub(crate) enum HeldResult {
 impl HeldResult {
     /// Returns the answer. For a job that has not ended, returns an error that says how to get the result with the same
     /// call.
-    pub(crate) fn into_answer(self) -> ToolResult<Answered> {
+    pub(crate) fn into_answer(self) -> ToolResult<CallResult> {
         match self {
             Self::Answered(answer) => Ok(answer),
             Self::Unfinished { timed_out: Some(limit), .. } => Err(Refusal::because(
@@ -112,14 +113,14 @@ impl HeldResult {
 }
 
 /// A function that renders the outcome of a job in the format of the tool that started it; `None` while the job is unfinished.
-pub(crate) type Outcome<'a> = dyn Fn(&Job) -> Option<ToolResult> + Send + Sync + 'a;
+pub(crate) type OutcomeFormat<'a> = dyn Fn(&Job) -> Option<ToolResult> + Send + Sync + 'a;
 
 /// Serves a call from its job to its answer, and sets the receipt.
 pub(crate) async fn carry(
     engine: &Engine,
     caller: &mut Caller,
     call: HeldCall,
-    outcome: &Outcome<'_>,
+    outcome: &OutcomeFormat<'_>,
 ) -> Result<HeldResult, Refusal> {
     let (answer_with, has_key) = (call.answer_with, call.key.is_some());
     let visibility = call.job.visibility;
@@ -139,7 +140,7 @@ pub(crate) async fn carry(
                 refuse_foreign_settings(engine, &caller.scope(), &started.job).await?;
             }
             engine.carry_if_held(&started.job);
-            return Ok(HeldResult::Answered(Answered::Task(Box::new(started.job))));
+            return Ok(HeldResult::Answered(CallResult::Task(Box::new(started.job))));
         }
         // A repeated answer is marked as a replay. A task cannot be marked, so the outcome is returned instead.
         AnswerWith::Task => None,
@@ -154,6 +155,11 @@ pub(crate) async fn carry(
     let since = Instant::now();
     started.job = wait_for_end(engine, caller, &started, within, visibility).await?;
     let Some(outcome) = outcome(&started.job) else {
+        if let Some(question) = started.job.open_question()
+            && !started.job.is_shown()
+        {
+            return Err(questions::report_waiting(&started.job, question, caller.page.as_deref()));
+        }
         let timed_out = within.filter(|limit| since.elapsed() >= *limit);
         return Ok(HeldResult::Unfinished { job: Box::new(started.job), timed_out });
     };
@@ -175,6 +181,12 @@ pub(crate) async fn carry(
 /// Starts the job of a call, or attaches to the job of an earlier identical call.
 async fn start(engine: &Engine, caller: &Caller, call: HeldCall) -> Result<StartOutcome, Refusal> {
     let HeldCall { job, key, call_key, answer_with, .. } = call;
+    // The state of the question names the job of this very call.
+    if let Some(resumed) = &caller.resumed
+        && let Some(job) = engine.job(&caller.scope(), &resumed.job).await?
+    {
+        return Ok(StartOutcome { job, existed: true, replay: None });
+    }
     let conversation = job.conversation.clone();
     let started = match answer_with {
         AnswerWith::JobAtOnce => {
@@ -199,7 +211,7 @@ async fn start(engine: &Engine, caller: &Caller, call: HeldCall) -> Result<Start
 /// Returns the refusal of a question to a conversation that has an unfinished one.
 async fn busy(engine: &Engine, caller: &Caller, job: &JobId, id: &ConversationId) -> Refusal {
     let job = engine.job(&caller.scope(), job).await.ok().flatten();
-    let status = job.map_or(StatusWord::InProgress, |job| job.state.kind().into());
+    let status = job.map_or(StatusWord::InProgress, |job| job.kind().into());
     tracing::info!(conversation.id = %id, status = status.as_str(), "follow-up refused: the conversation is busy");
     Refusal::because(
         RefusalCode::JOB_IN_PROGRESS,
@@ -228,8 +240,12 @@ async fn wait_for_end(
         refuse_foreign_settings(engine, &scope, job).await?;
     }
     let whose = if *existed { IdOrigin::Any } else { IdOrigin::JustMade };
+    let on_question = match questions::may_ask(job) {
+        true => OnQuestion::AskUserOrEnd,
+        false => OnQuestion::Nothing,
+    };
     let reading = tokio::select! {
-        reading = wait::for_job(engine, caller, &job.id, within, whose) => reading?,
+        reading = wait::for_job(engine, caller, &job.id, within, whose, on_question) => reading?,
         refused = refuse_uncarried(engine, &scope, job, visibility), if *existed => return Err(refused),
     };
     let removed = "the call was removed from the store while it ran; make it again";

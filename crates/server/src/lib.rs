@@ -37,7 +37,9 @@ mod retry;
 pub use retry::{RetrySettings, retry_job, retry_key, retry_of};
 
 mod paid_runs;
+mod step_totals;
 pub use paid_runs::PaidRun;
+pub use step_totals::StepTotals;
 
 mod export;
 pub use export::{
@@ -54,6 +56,7 @@ mod resources;
 mod caller;
 mod tasks;
 mod tasks_2025;
+mod questions;
 mod wait;
 mod held;
 mod identity;

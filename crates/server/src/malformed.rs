@@ -34,7 +34,7 @@ const MAX_DEPTH: usize = 128;
 
 /// The readable parts of any message. Ignored fields may be nested to any depth.
 #[derive(Deserialize)]
-struct Head {
+struct MessageHead {
     #[serde(default, deserialize_with = "present")]
     id: Option<Value>,
     method: Option<String>,
@@ -49,7 +49,7 @@ struct Params {
 
 /// Returns the answer to a message that rmcp could not read; `None` if the message gets no answer.
 pub(crate) fn answer(message: &[u8]) -> Option<ServerJsonRpcMessage> {
-    let Ok(head) = serde_json::from_slice::<Head>(message) else {
+    let Ok(head) = serde_json::from_slice::<MessageHead>(message) else {
         // serde_json does not check ignored fields for UTF-8.
         let is_json = std::str::from_utf8(message)
             .is_ok_and(|message| serde_json::from_str::<IgnoredAny>(message).is_ok());

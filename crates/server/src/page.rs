@@ -11,6 +11,7 @@ mod layout;
 mod list;
 mod job;
 mod timeline;
+mod steps;
 mod conversations;
 mod spend;
 mod asking;

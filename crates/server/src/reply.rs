@@ -78,7 +78,7 @@ pub(crate) fn too_many_calls(id: &RequestId) -> ServerJsonRpcMessage {
 
 /// The result of a tool call.
 #[derive(Debug)]
-pub(crate) enum Answered {
+pub(crate) enum CallResult {
     Now(CallToolResult),
     /// An answer that leaves this job running.
     LeftRunning(CallToolResult, JobId),
@@ -86,7 +86,7 @@ pub(crate) enum Answered {
     Task(Box<Job>),
 }
 
-impl Answered {
+impl CallResult {
     /// Returns the answer of a call that started this job, or found it.
     pub(crate) fn from_start(result: CallToolResult, job: JobId, state: StateKind) -> Self {
         match state.is_terminal() {
@@ -96,7 +96,7 @@ impl Answered {
     }
 }
 
-impl From<CallToolResult> for Answered {
+impl From<CallToolResult> for CallResult {
     fn from(result: CallToolResult) -> Self {
         Self::Now(result)
     }

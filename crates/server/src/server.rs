@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
+use outlast_core::Scope;
 use rmcp::ErrorData;
 use rmcp::ServerHandler;
 use rmcp::model::{
@@ -26,8 +27,9 @@ use crate::icons;
 use crate::malformed;
 use crate::metrics::Metrics;
 use crate::notified;
+use crate::questions::{self, CallBinding};
 use crate::receipt::Receipts;
-use crate::reply::{Answered, ToolResult};
+use crate::reply::{CallResult, ToolResult};
 use crate::resources::{self, Subscriptions};
 use crate::tasks;
 use crate::tasks_2025;
@@ -103,7 +105,7 @@ impl Server {
         &self,
         context: &RequestContext<RoleServer>,
         tool: &str,
-        call: impl for<'a> FnOnce(&'a mut Caller) -> BoxFuture<'a, ToolResult<Answered>>,
+        call: impl for<'a> FnOnce(&'a mut Caller) -> BoxFuture<'a, ToolResult<CallResult>>,
     ) -> Result<CallToolResponse, ErrorData> {
         let _under_way = self.calls.token();
         let mut caller = self.caller(context);
@@ -115,17 +117,22 @@ impl Server {
             }
             answer = call(&mut caller) => answer,
         };
+        if let Some(asked) = caller.asked.take() {
+            return questions::ask_by_answer(&self.face.engine, &asked, caller.binding.as_ref())
+                .await
+                .map_err(tasks::report_refusal);
+        }
         if let (Some(audit), Err(refusal)) = (&self.audit, &answer) {
             let (owner, code) = (&caller.owner, refusal.code());
             audit.record(&AuditEvent::RefusedCall { owner, tool, code });
         }
         self.record_receipt(caller, context);
         Ok(match answer {
-            Ok(Answered::Now(result)) => result.into(),
-            Ok(Answered::LeftRunning(result, job)) => {
+            Ok(CallResult::Now(result)) => result.into(),
+            Ok(CallResult::LeftRunning(result, job)) => {
                 notified::with_wait(result, &job, self.face.wait.as_ref(), context).into()
             }
-            Ok(Answered::Task(job)) => {
+            Ok(CallResult::Task(job)) => {
                 let mut task = tasks::describe_created(&job);
                 task.meta = self.face.wait.as_ref().map(|wait| notified::wait_meta(wait, &job.id));
                 CallToolResponse::Task(task)
@@ -198,7 +205,7 @@ impl ServerHandler for Server {
     ) -> Result<(), ErrorData> {
         caller::check_access(&context, Access::Run)?;
         let caller = self.task_caller::<UpdateTaskMethod>(&context)?;
-        self.face.task_updated(&caller, &request.task_id).await
+        self.face.task_updated(&caller, &request.task_id, &request.input_responses).await
     }
 
     async fn cancel_task(
@@ -233,7 +240,7 @@ impl ServerHandler for Server {
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        let CallToolRequestParams { name, arguments, .. } = request;
+        let CallToolRequestParams { name, arguments, input_responses, request_state, .. } = request;
         caller::check_access(&context, access_for_tool(&name))?;
         let of_a_view = (name == app::SHOW && app::is_shown_to(&context)).then_some(&*self.show);
         let Some(listed) = self.find_tool(&name).or(of_a_view) else {
@@ -242,8 +249,22 @@ impl ServerHandler for Server {
             return Err(ErrorData::invalid_params(sentence, None));
         };
         let arguments = arguments.unwrap_or_default();
-        let mut answer =
-            self.serve_call(&context, &name, |caller| (listed.call)(caller, arguments)).await?;
+        let owner = caller::owner(&context.extensions, &self.face.owner);
+        let binding = CallBinding::new(owner, &name, &arguments);
+        let resumed = match request_state {
+            Some(state) => {
+                let (engine, owner) = (&self.face.engine, Scope::Owner(owner.clone()));
+                let responses = input_responses.unwrap_or_default();
+                Some(questions::resume(engine, &owner, &state, &binding, &responses).await?)
+            }
+            None => None,
+        };
+        let mut answer = self
+            .serve_call(&context, &name, |caller| {
+                (caller.binding, caller.resumed) = (Some(binding), resumed);
+                (listed.call)(caller, arguments)
+            })
+            .await?;
         if let CallToolResponse::Complete(result) = &mut answer
             && !knows_links(&context)
         {

@@ -2,16 +2,17 @@
 //! the extension of 2026-07-28, for clients that declare it: see `caller.rs`. `tasks_2025.rs` has the tasks of 2025-11-25.
 
 use outlast_core::{Job, JobId, JobState, Standing, Waits, rules};
-use outlast_engine::Reading;
+use outlast_engine::JobSnapshot;
 use rmcp::ErrorData;
 use rmcp::model::{
-    CallToolResult, CreateTaskResult, DetailedTask, GetTaskResult, JsonObject, Task, TaskPayload,
-    TaskStatus,
+    CallToolResult, CreateTaskResult, DetailedTask, GetTaskResult, InputResponses, JsonObject,
+    Task, TaskPayload, TaskStatus,
 };
 use serde_json::Value;
 
 use crate::caller::Caller;
 use crate::face::Face;
+use crate::questions::{self, Reaction};
 use crate::reply::Refusal;
 use crate::text::printable;
 
@@ -31,7 +32,7 @@ impl Face {
         id: &str,
     ) -> Result<GetTaskResult, ErrorData> {
         let reading = self.task_job(caller, id).await?;
-        let detailed = self.detail_task(&reading)?;
+        let detailed = self.detail_task(caller, &reading)?;
         self.follow_up_read_task(&reading.job);
         Ok(GetTaskResult::new(detailed))
     }
@@ -60,19 +61,33 @@ impl Face {
         let Some(reading) = reading.map_err(|error| report_refusal(error.into()))? else {
             return Ok(None);
         };
-        let detailed = serde_json::to_value(self.detail_task(&reading)?);
+        let detailed = serde_json::to_value(self.detail_task(caller, &reading)?);
         detailed.map(Some).map_err(|_| report_refusal(Refusal::internal()))
     }
 
-    fn detail_task(&self, Reading { job, waits, .. }: &Reading) -> Result<DetailedTask, ErrorData> {
+    fn detail_task(
+        &self,
+        caller: &Caller,
+        JobSnapshot { job, waits, .. }: &JobSnapshot,
+    ) -> Result<DetailedTask, ErrorData> {
+        // Only a client that can ask its user gets the status that input is required.
+        let question = job.open_question().filter(|_| caller.channel.is_some());
+        let input = question.and_then(questions::input_requests);
         let payload = match &job.state {
+            _ if let Some(input_requests) = input => TaskPayload::InputRequired { input_requests },
             JobState::Queued { .. } | JobState::Running { .. } => TaskPayload::Working,
             JobState::Cancelled { .. } => TaskPayload::Cancelled,
             JobState::Succeeded { .. } | JobState::Failed { .. } => {
                 TaskPayload::Completed { result: object(self.outcome(job))? }
             }
         };
-        Ok(DetailedTask::new(task(job, *waits), payload))
+        let mut task = task(job, *waits);
+        if let Some(question) = job.open_question() {
+            let how = questions::how_to_answer(job, question, caller.page.as_deref());
+            task.status_message = Some(how);
+        }
+        task.status = payload.status();
+        Ok(DetailedTask::new(task, payload))
     }
 
     /// `tasks/cancel`: cancels the job; a job that has ended keeps its outcome.
@@ -85,13 +100,30 @@ impl Face {
             .ok_or_else(report_unknown)
     }
 
-    /// `tasks/update`: our tasks never ask for input, and unsolicited input is ignored.
-    pub(crate) async fn task_updated(&self, caller: &Caller, id: &str) -> Result<(), ErrorData> {
-        self.task_job(caller, id).await.map(drop)
+    /// `tasks/update`: records the answer to the task's question. Unknown and answered keys are ignored.
+    pub(crate) async fn task_updated(
+        &self,
+        caller: &Caller,
+        id: &str,
+        responses: &InputResponses,
+    ) -> Result<(), ErrorData> {
+        let job = self.task_job(caller, id).await?.job;
+        if let Some(question) = job.open_question()
+            && let Some(response) = responses.get(&question.id)
+        {
+            let reaction = Reaction::read(response);
+            let scope = caller.scope();
+            let _ = questions::record(&self.engine, &scope, &job.id, &question.id, reaction).await;
+        }
+        Ok(())
     }
 
     /// Reads the job of a task.
-    pub(crate) async fn task_job(&self, caller: &Caller, id: &str) -> Result<Reading, ErrorData> {
+    pub(crate) async fn task_job(
+        &self,
+        caller: &Caller,
+        id: &str,
+    ) -> Result<JobSnapshot, ErrorData> {
         let Ok(id) = id.parse::<JobId>() else { return Err(report_unknown()) };
         let reading = self.engine.read(&caller.scope(), &id).await;
         reading.map_err(|error| report_refusal(error.into()))?.ok_or_else(report_unknown)
@@ -178,6 +210,7 @@ mod tests {
             allowance: None,
             progress: None,
             partial: None,
+            questions: outlast_core::Questions::default(),
             fence: Fence(1),
             created_at: NOW,
             updated_at: NOW,

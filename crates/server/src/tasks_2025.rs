@@ -9,8 +9,8 @@ mod wire;
 
 use std::time::Duration;
 
-use outlast_core::{Cancelled, Cursor, JobId, JobQuery};
-use outlast_engine::Reading;
+use outlast_core::{CancelOutcome, Cursor, JobId, JobQuery};
+use outlast_engine::JobSnapshot;
 use rmcp::ErrorData;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, CustomNotification, CustomResult,
@@ -26,9 +26,9 @@ use crate::notified;
 use crate::reply::Refusal;
 use crate::server::Server;
 use crate::tasks::{report_refusal, report_unknown};
-use crate::wait::{self, IdOrigin};
+use crate::wait::{self, IdOrigin, OnQuestion};
 pub(crate) use rename::{is_initialize, original_method, rename};
-use wire::WireTask;
+use wire::{AsksUser, WireTask};
 pub(crate) use wire::{TaskListing, add_capability};
 
 const RELATED_TASK: &str = "io.modelcontextprotocol/related-task";
@@ -59,9 +59,10 @@ impl Server {
         match method {
             "tools/call" => self.call_as_task(params, &context).await,
             "tasks/get" => {
-                let reading = self.face.task_job(&self.caller(&context), &id()).await?;
+                let caller = self.caller(&context);
+                let reading = self.face.task_job(&caller, &id()).await?;
                 self.face.follow_up_read_task(&reading.job);
-                to_result(&WireTask::new(&reading))
+                to_result(&WireTask::new(&reading, &caller))
             }
             "tasks/result" => self.task_result(&id(), &context).await,
             "tasks/cancel" => self.cancel_old_task(&id(), &context).await,
@@ -138,7 +139,7 @@ impl Server {
                 meta.extend(command);
             }
         }
-        Ok(CustomResult::new(json!({ "task": WireTask::new(&reading), "_meta": meta })))
+        Ok(CustomResult::new(json!({ "task": WireTask::new(&reading, &caller), "_meta": meta })))
     }
 
     /// Serves `tasks/result`: waits for the end and returns the answer that the call would have got.
@@ -149,14 +150,16 @@ impl Server {
     ) -> Result<CustomResult, ErrorData> {
         let _under_way = self.calls.token();
         let mut caller = self.caller(context);
+        caller.is_of_task = true;
         let job = self.face.task_job(&caller, id).await?.job;
         self.face.follow_up_read_task(&job);
+        let (engine, origin) = (&self.face.engine, IdOrigin::Any);
         let waited = tokio::select! {
             biased;
             () = context.ct.cancelled() => {
                 return Err(ErrorData::internal_error("the call was cancelled", None));
             }
-            waited = wait::for_job(&self.face.engine, &mut caller, &job.id, None, IdOrigin::Any) => waited,
+            waited = wait::for_job(engine, &mut caller, &job.id, None, origin, OnQuestion::AskUser) => waited,
         };
         let job =
             waited.map_err(|error| report_refusal(error.into()))?.ok_or_else(report_unknown)?.job;
@@ -182,12 +185,13 @@ impl Server {
         let cancelled = engine.cancel(&caller.scope(), &id).await;
         match cancelled.map_err(|error| report_refusal(error.into()))? {
             None => Err(report_unknown()),
-            Some(Cancelled::Already(_)) => {
+            Some(CancelOutcome::Already(_)) => {
                 let sentence = "the task has ended, so it cannot be cancelled";
                 Err(ErrorData::invalid_params(sentence, None))
             }
-            Some(Cancelled::Now(job)) => {
-                to_result(&WireTask::new(&Reading { job, now: engine.now(), waits: None }))
+            Some(CancelOutcome::Now(job)) => {
+                let reading = JobSnapshot { job, now: engine.now(), waits: None };
+                to_result(&WireTask::new(&reading, &caller))
             }
         }
     }
@@ -212,7 +216,7 @@ impl Server {
             let reading = engine.read(&caller.scope(), &job.id).await;
             // A job that was removed in the meantime is left out.
             if let Some(reading) = reading.map_err(|error| report_refusal(error.into()))? {
-                tasks.push(WireTask::new(&reading));
+                tasks.push(WireTask::new(&reading, &caller));
             }
         }
         let mut listed = json!({ "tasks": tasks });
@@ -225,6 +229,7 @@ impl Server {
     /// Notifies the client of changes of its task, until the task ends or the client is gone. Clients must not rely on it.
     fn notify_of_changes(&self, caller: &Caller, id: JobId, peer: Peer<RoleServer>) {
         let (engine, scope) = (self.face.engine.clone(), caller.scope());
+        let asks = AsksUser::of(caller);
         drop(outlast_engine::spawn(async move {
             let Ok(Some((mut reading, mut watch))) = engine.watch(&scope, &id).await else {
                 return;
@@ -237,7 +242,9 @@ impl Server {
                     },
                     () = engine.begin_leaving() => return,
                 };
-                let Ok(status) = serde_json::to_value(WireTask::new(&reading)) else { return };
+                let Ok(status) = serde_json::to_value(WireTask::with(&reading, asks)) else {
+                    return;
+                };
                 let status = CustomNotification::new("notifications/tasks/status", Some(status));
                 let sent = peer.send_notification(ServerNotification::CustomNotification(status));
                 if sent.await.is_err() {

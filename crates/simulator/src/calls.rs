@@ -30,9 +30,9 @@ pub struct Calls {
 #[derive(Clone, Debug, Default, Serialize, PartialEq, Eq)]
 pub struct Lane {
     /// Requests to the model, by digest of the body.
-    pub model: BTreeMap<String, Asked>,
+    pub model: BTreeMap<String, RequestCount>,
     /// Searches, by digest of page number and query.
-    pub search: BTreeMap<String, Asked>,
+    pub search: BTreeMap<String, RequestCount>,
     /// The most requests to the model at the same time.
     pub most_at_once: u64,
     /// The longest prompt in tokens.
@@ -45,7 +45,7 @@ pub struct Lane {
 
 /// The requests with one body.
 #[derive(Clone, Copy, Debug, Default, Serialize, PartialEq, Eq)]
-pub struct Asked {
+pub struct RequestCount {
     /// Requests received.
     pub requests: u64,
     /// Requests answered successfully; each one is money spent, even if the answer was lost.
@@ -72,7 +72,7 @@ impl Lane {
         all.map(|asked| asked.answers.saturating_sub(1)).sum()
     }
 
-    fn kind(&mut self, kind: Kind) -> &mut BTreeMap<String, Asked> {
+    fn kind(&mut self, kind: Kind) -> &mut BTreeMap<String, RequestCount> {
         match kind {
             Kind::Model => &mut self.model,
             Kind::Search => &mut self.search,

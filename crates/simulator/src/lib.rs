@@ -95,7 +95,7 @@ mod stream;
 mod simulator;
 mod options;
 
-pub use calls::{Asked, Calls, Lane};
+pub use calls::{Calls, Lane, RequestCount};
 pub use journal::SeenRequest;
 pub use options::{ClockMode, Options, SonarMode};
 pub use scenario::GUIDE;

@@ -46,8 +46,10 @@ const CLAUSES: [(&str, &str); 27] = [
 ];
 
 /// The keys of the run itself, which are allowed in any clause.
-const SHAPE_KEYS: [&str; 9] =
-    ["words", "sources", "searches", "delay_ms", "hold", "thinks", "rich", "markers", "dates"];
+const SHAPE_KEYS: [&str; 10] = [
+    "words", "chunks", "sources", "searches", "delay_ms", "hold", "thinks", "rich", "markers",
+    "dates",
+];
 
 /// The behaviour of one run from its submit to its last poll. Each field except the first three is the clause
 /// of that name.
@@ -86,6 +88,8 @@ pub(crate) struct Scenario {
 #[serde(default)]
 pub(crate) struct Shape {
     pub(crate) words: Option<usize>,
+    /// The number of events that the text arrives in.
+    pub(crate) chunks: Option<usize>,
     pub(crate) sources: Option<usize>,
     pub(crate) searches: Option<usize>,
     pub(crate) delay_ms: Option<u64>,

@@ -106,7 +106,11 @@ impl Script {
             text.insert_str(0, &thoughts(&topic, &searches));
         }
         // Sonar repeats the whole text so far in every chunk, so a long text must be sent in few chunks.
-        let more_words = if ask.sonar.is_some() { words / MAX_CHUNKS } else { 0 };
+        let more_words = match shape.chunks {
+            Some(chunks) => text.split_whitespace().count().div_ceil(chunks.max(1)),
+            None if ask.sonar.is_some() => words / MAX_CHUNKS,
+            None => 0,
+        };
         let mut deltas = deltas(&text, WORDS_PER_DELTA.max(more_words));
         let mut kept = KeptOutput::Partial;
         if let Ending::Incomplete { output, .. } = &scenario.ending {

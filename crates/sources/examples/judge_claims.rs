@@ -3,7 +3,7 @@
 
 use std::io::{BufRead as _, Write as _};
 
-use outlast_sources::{Check, CitedSource, Fetched, Report};
+use outlast_sources::{Check, CitedSource, FetchedPage, Report};
 use serde_json::Value;
 use url::Url;
 
@@ -20,7 +20,7 @@ fn main() -> Result<(), Failure> {
         let source = CitedSource { number: 1, url: url.clone() };
         let mut check =
             Check::new(Report::with_sources(&paragraphs.concat(), vec![source.clone()]));
-        let fetched = Fetched {
+        let fetched = FetchedPage {
             url: Url::parse(&url)?,
             status: 200,
             content_type: text("type"),

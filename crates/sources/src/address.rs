@@ -16,7 +16,7 @@ pub(crate) struct Policy {
 
 /// The rule because of which an address is not fetched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Refusal {
+pub enum AddressRefusal {
     /// The address cannot be parsed, or its host has a zone id.
     #[error("the address is not a valid URL")]
     Invalid,
@@ -54,13 +54,13 @@ pub enum Refusal {
 
 impl Policy {
     /// Parses an address and checks everything but the addresses of its name.
-    pub(crate) fn parse(self, address: &str) -> Result<Url, Refusal> {
-        let mut url = Url::parse(address.trim()).map_err(|_| Refusal::Invalid)?;
+    pub(crate) fn parse(self, address: &str) -> Result<Url, AddressRefusal> {
+        let mut url = Url::parse(address.trim()).map_err(|_| AddressRefusal::Invalid)?;
         if let Some(Host::Domain(name)) = url.host() {
             // A full stop at the end names the same host, but certificates and lists do not have it.
             let bare = name.trim_end_matches('.').to_owned();
             if bare.len() < name.len() {
-                url.set_host(Some(&bare)).map_err(|_| Refusal::Invalid)?;
+                url.set_host(Some(&bare)).map_err(|_| AddressRefusal::Invalid)?;
             }
         }
         url.set_fragment(None);
@@ -69,38 +69,38 @@ impl Policy {
     }
 
     /// Checks everything but the addresses of the URL's name.
-    pub(crate) fn check(self, url: &Url) -> Result<(), Refusal> {
+    pub(crate) fn check(self, url: &Url) -> Result<(), AddressRefusal> {
         let own_port = match url.scheme() {
             "http" => 80,
             "https" => 443,
-            _ => return Err(Refusal::Scheme),
+            _ => return Err(AddressRefusal::Scheme),
         };
         if !url.username().is_empty() || url.password().is_some() {
-            return Err(Refusal::UserInfo);
+            return Err(AddressRefusal::UserInfo);
         }
         if !self.any_port && url.port_or_known_default() != Some(own_port) {
-            return Err(Refusal::Port);
+            return Err(AddressRefusal::Port);
         }
         match url.host() {
-            None => Err(Refusal::Invalid),
+            None => Err(AddressRefusal::Invalid),
             Some(Host::Domain(name)) => self.check_name(name),
             Some(Host::Ipv4(address)) => self.check_address(address.into()),
             Some(Host::Ipv6(address)) => self.check_address(address.into()),
         }
     }
 
-    fn check_name(self, name: &str) -> Result<(), Refusal> {
+    fn check_name(self, name: &str) -> Result<(), AddressRefusal> {
         const LOCAL: [&str; 5] = ["localhost", "local", "internal", "home.arpa", "onion"];
         let name = name.to_ascii_lowercase();
         let is_below = |suffix: &&str| {
             name.strip_suffix(*suffix).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
         };
         let is_local = !name.contains('.') || LOCAL.iter().any(is_below);
-        if is_local && !self.any_address { Err(Refusal::LocalName) } else { Ok(()) }
+        if is_local && !self.any_address { Err(AddressRefusal::LocalName) } else { Ok(()) }
     }
 
     /// Checks an address to which a connection would go.
-    pub(crate) fn check_address(self, address: IpAddr) -> Result<(), Refusal> {
+    pub(crate) fn check_address(self, address: IpAddr) -> Result<(), AddressRefusal> {
         if self.any_address {
             return Ok(());
         }
@@ -109,11 +109,11 @@ impl Policy {
             IpAddr::V6(address) => is_public_v6(address),
         };
         if !is_public {
-            return Err(Refusal::PrivateAddress);
+            return Err(AddressRefusal::PrivateAddress);
         }
         // Only an address of this machine can be bound. No packet is sent.
         match UdpSocket::bind((address, 0)) {
-            Ok(_) => Err(Refusal::OwnAddress),
+            Ok(_) => Err(AddressRefusal::OwnAddress),
             Err(_) => Ok(()),
         }
     }
@@ -232,7 +232,7 @@ mod tests {
         ];
         for host in refused {
             let refusal = STRICT.parse(&format!("http://{host}/"));
-            assert_eq!(refusal, Err(Refusal::PrivateAddress), "{host}");
+            assert_eq!(refusal, Err(AddressRefusal::PrivateAddress), "{host}");
             assert!(PRIVATE.parse(&format!("http://{host}/")).is_ok(), "{host}");
         }
         let public = [
@@ -262,28 +262,28 @@ mod tests {
     #[test]
     fn schemes_ports_names_and_user_info_are_checked_after_parsing() {
         let cases = [
-            ("ftp://example.org/", Refusal::Scheme),
-            ("file:///etc/passwd", Refusal::Scheme),
-            ("javascript:alert(1)", Refusal::Scheme),
-            ("not a url", Refusal::Invalid),
-            ("http://", Refusal::Invalid),
-            ("http://[fe80::1%25eth0]/", Refusal::Invalid),
-            ("http://example.org:8080/", Refusal::Port),
-            ("http://example.org:443/", Refusal::Port),
-            ("https://example.org:80/", Refusal::Port),
-            ("https://user@example.org/", Refusal::UserInfo),
-            ("https://user:pass@example.org/", Refusal::UserInfo),
-            ("https://:pass@example.org/", Refusal::UserInfo),
-            ("http://wiki/", Refusal::LocalName),
-            ("http://localhost/", Refusal::LocalName),
-            ("http://LOCALHOST./", Refusal::LocalName),
-            ("http://a.localhost/", Refusal::LocalName),
-            ("http://printer.local/", Refusal::LocalName),
-            ("http://metadata.google.internal/", Refusal::LocalName),
-            ("http://router.home.arpa/", Refusal::LocalName),
-            ("http://abc.onion/", Refusal::LocalName),
-            ("http:\\\\127.0.0.1\\", Refusal::PrivateAddress),
-            ("http://１２７.０.０.１/", Refusal::PrivateAddress),
+            ("ftp://example.org/", AddressRefusal::Scheme),
+            ("file:///etc/passwd", AddressRefusal::Scheme),
+            ("javascript:alert(1)", AddressRefusal::Scheme),
+            ("not a url", AddressRefusal::Invalid),
+            ("http://", AddressRefusal::Invalid),
+            ("http://[fe80::1%25eth0]/", AddressRefusal::Invalid),
+            ("http://example.org:8080/", AddressRefusal::Port),
+            ("http://example.org:443/", AddressRefusal::Port),
+            ("https://example.org:80/", AddressRefusal::Port),
+            ("https://user@example.org/", AddressRefusal::UserInfo),
+            ("https://user:pass@example.org/", AddressRefusal::UserInfo),
+            ("https://:pass@example.org/", AddressRefusal::UserInfo),
+            ("http://wiki/", AddressRefusal::LocalName),
+            ("http://localhost/", AddressRefusal::LocalName),
+            ("http://LOCALHOST./", AddressRefusal::LocalName),
+            ("http://a.localhost/", AddressRefusal::LocalName),
+            ("http://printer.local/", AddressRefusal::LocalName),
+            ("http://metadata.google.internal/", AddressRefusal::LocalName),
+            ("http://router.home.arpa/", AddressRefusal::LocalName),
+            ("http://abc.onion/", AddressRefusal::LocalName),
+            ("http:\\\\127.0.0.1\\", AddressRefusal::PrivateAddress),
+            ("http://１２７.０.０.１/", AddressRefusal::PrivateAddress),
         ];
         for (address, refusal) in cases {
             assert_eq!(STRICT.parse(address), Err(refusal), "{address}");

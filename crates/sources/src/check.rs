@@ -17,7 +17,7 @@ pub use self::result::{
 pub use self::run::{FileReader, LocalFile, SourceReaders, StepRecord, StepRecorder};
 use super::compare::{ClaimFacts, Evidence, PageFacts};
 use super::facts::Vocabulary;
-use super::fetch::{FetchError, Fetched};
+use super::fetch::{FetchError, FetchedPage};
 use super::markdown::{CitedSource, Report};
 use super::page::{Obstacle, Page, PdfReader, Unreadable};
 use super::text::{Language, normalize};
@@ -115,7 +115,7 @@ impl Check {
     pub fn judge(
         &self,
         source: &CitedSource,
-        fetched: &Result<Fetched, FetchError>,
+        fetched: &Result<FetchedPage, FetchError>,
         pdf: Option<&PdfReader>,
     ) -> SourceStep {
         let mut step = SourceStep::unread(source);

@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use self::sense::Signs;
 use super::check::Reason;
 use super::facts::{
-    Agreement, Fact, FactKind, Reading, Token, Vocabulary, content_stems, facts, tokens,
+    Agreement, Fact, FactKind, ReadingOptions, Token, Vocabulary, content_stems, facts, tokens,
 };
 use super::language::Language;
 use super::page::{BlockKind, Obstacle, Page};
@@ -104,8 +104,8 @@ struct Match {
 }
 
 /// Returns the way in which a text in this language is read.
-fn choose_reading(language: Option<Language>, vocabulary: &Vocabulary) -> Reading<'_> {
-    Reading {
+fn choose_reading(language: Option<Language>, vocabulary: &Vocabulary) -> ReadingOptions<'_> {
+    ReadingOptions {
         decimal_comma: language.is_some_and(Language::has_decimal_comma),
         capital_nouns: language == Some(Language::German),
         vocabulary: Some(vocabulary),
@@ -282,7 +282,7 @@ impl PageFacts {
 }
 
 impl Headings {
-    fn new(text: String, reading: Reading<'_>) -> Self {
+    fn new(text: String, reading: ReadingOptions<'_>) -> Self {
         let tokens = tokens(&text);
         let facts = facts(&text, &tokens, reading);
         let stems = content_stems(&tokens).into_iter().collect();

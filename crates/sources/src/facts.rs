@@ -37,7 +37,7 @@ pub(crate) enum FactKind {
 
 /// The way in which a text is read.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Reading<'a> {
+pub(crate) struct ReadingOptions<'a> {
     pub(crate) decimal_comma: bool,
     /// Nouns are capitalised, so that a capital alone does not make a name.
     pub(crate) capital_nouns: bool,
@@ -45,7 +45,7 @@ pub(crate) struct Reading<'a> {
 }
 
 /// Finds the facts of a sentence.
-pub(crate) fn facts(text: &str, tokens: &[Token], reading: Reading<'_>) -> Vec<Fact> {
+pub(crate) fn facts(text: &str, tokens: &[Token], reading: ReadingOptions<'_>) -> Vec<Fact> {
     let mut finder =
         Finder { text, tokens, reading, facts: Vec::new(), used: vec![false; tokens.len()] };
     finder.quotes_and_code();
@@ -61,7 +61,7 @@ pub(crate) fn facts(text: &str, tokens: &[Token], reading: Reading<'_>) -> Vec<F
 struct Finder<'a> {
     text: &'a str,
     tokens: &'a [Token],
-    reading: Reading<'a>,
+    reading: ReadingOptions<'a>,
     facts: Vec<Fact>,
     used: Vec<bool>,
 }
@@ -330,7 +330,7 @@ mod tests {
     fn of(text: &str) -> Vec<String> {
         let mut vocabulary = Vocabulary::default();
         vocabulary.add(text);
-        let reading = Reading { vocabulary: Some(&vocabulary), ..Reading::default() };
+        let reading = ReadingOptions { vocabulary: Some(&vocabulary), ..ReadingOptions::default() };
         facts(text, &tokens(text), reading)
             .iter()
             .map(|fact| {

@@ -22,7 +22,7 @@ use url::{Host, Url};
 
 use self::decode::{DecodeError, Decoder};
 use self::robots::Robots;
-use super::address::{Policy, Refusal};
+use super::address::{AddressRefusal, Policy};
 
 /// The choices of a person or an operator.
 #[derive(Clone, Default)]
@@ -99,7 +99,7 @@ pub fn system_lookup() -> Lookup {
 
 /// A page that answered.
 #[derive(Clone, Debug)]
-pub struct Fetched {
+pub struct FetchedPage {
     /// The address after redirects.
     pub url: Url,
     /// The HTTP status.
@@ -119,7 +119,7 @@ pub struct Fetched {
 pub enum FetchError {
     /// A rule forbids the address.
     #[error("refused: {0}")]
-    Refused(#[from] Refusal),
+    Refused(#[from] AddressRefusal),
     /// The name does not exist.
     #[error("the name does not exist")]
     NoSuchName,
@@ -231,7 +231,7 @@ impl Fetcher {
 
     /// Fetches a page. At most [`FetchLimits::at_once`] pages are fetched at the same time, one of each
     /// host; the others wait.
-    pub async fn fetch(&self, address: &str) -> Result<Fetched, FetchError> {
+    pub async fn fetch(&self, address: &str) -> Result<FetchedPage, FetchError> {
         let turn = self.turn(address).await;
         self.fetch_in_turn(address, turn).await
     }
@@ -254,7 +254,7 @@ impl Fetcher {
         &self,
         address: &str,
         turn: Result<HostTurn, FetchError>,
-    ) -> Result<Fetched, FetchError> {
+    ) -> Result<FetchedPage, FetchError> {
         let HostTurn(turn) = turn?;
         let url = self.policy.parse(address)?;
         let work = async {
@@ -276,7 +276,7 @@ impl Fetcher {
         &self,
         mut url: Url,
         mut turn: Option<OwnedSemaphorePermit>,
-    ) -> Result<Fetched, FetchError> {
+    ) -> Result<FetchedPage, FetchError> {
         for _ in 0..=self.limits.redirects {
             self.check_robots(&url).await?;
             let response = self.request(&url).await?;
@@ -285,7 +285,7 @@ impl Fetcher {
             };
             let target = self.policy.parse(&target)?;
             if url.scheme() == "https" && target.scheme() == "http" {
-                return Err(Refusal::Downgrade.into());
+                return Err(AddressRefusal::Downgrade.into());
             }
             if url.host_str() != target.host_str() {
                 // Released first: two pages that redirect to each other's hosts must not wait for each other.
@@ -306,18 +306,18 @@ impl Fetcher {
             Arc::clone(known.entry(origin).or_default())
         };
         let robots = cell.get_or_try_init(|| self.robots(url)).await?;
-        if robots.allow(url) { Ok(()) } else { Err(Refusal::Robots.into()) }
+        if robots.allow(url) { Ok(()) } else { Err(AddressRefusal::Robots.into()) }
     }
 
     /// Fetches a robots.txt by RFC 9309: a missing one allows everything, a server error nothing.
     async fn robots(&self, url: &Url) -> Result<Robots, FetchError> {
-        let mut at = url.join("/robots.txt").map_err(|_| Refusal::Invalid)?;
+        let mut at = url.join("/robots.txt").map_err(|_| AddressRefusal::Invalid)?;
         for _ in 0..=self.limits.redirects {
             let response = self.request(&at).await?;
             if let Some(target) = redirect_target(&at, &response) {
                 let target = self.policy.parse(&target)?;
                 if at.scheme() == "https" && target.scheme() == "http" {
-                    return Err(Refusal::Downgrade.into());
+                    return Err(AddressRefusal::Downgrade.into());
                 }
                 at = target;
                 continue;
@@ -338,7 +338,7 @@ impl Fetcher {
         let client = match &self.proxied {
             Some(proxied) if proxied.proxy.applies_to(url) => {
                 if !self.through_proxy {
-                    return Err(Refusal::Proxy.into());
+                    return Err(AddressRefusal::Proxy.into());
                 }
                 &proxied.client
             }
@@ -381,12 +381,12 @@ impl Fetcher {
         Ok(())
     }
 
-    async fn read(&self, url: Url, mut response: Response) -> Result<Fetched, FetchError> {
+    async fn read(&self, url: Url, mut response: Response) -> Result<FetchedPage, FetchError> {
         let text = |name| {
             let value = response.headers().get(name);
             String::from_utf8_lossy(value.map_or(b"", |value| value.as_bytes())).into_owned()
         };
-        let mut fetched = Fetched {
+        let mut fetched = FetchedPage {
             url,
             status: response.status().as_u16(),
             content_type: text(header::CONTENT_TYPE),

@@ -16,14 +16,15 @@ mod language;
 mod fetch;
 mod address;
 
-pub use address::Refusal;
+pub use address::AddressRefusal;
 pub use check::{
     Check, CheckedClaim, CheckedSource, CitationCheck, ClaimVerdict, FileReader, FoundPassage,
     LocalFile, PreparedPage, Reason, SourceReaders, SourceStep, SourceVerdict, StepRecord,
     StepRecorder, Totals,
 };
 pub use fetch::{
-    FetchError, FetchLimits, FetchOptions, Fetched, Fetcher, FetcherError, Lookup, system_lookup,
+    FetchError, FetchLimits, FetchOptions, FetchedPage, Fetcher, FetcherError, Lookup,
+    system_lookup,
 };
 pub use markdown::{CitedSource, Claim, Report};
 pub use page::{Block, BlockKind, Obstacle, Page, PdfReader, Unreadable};

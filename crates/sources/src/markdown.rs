@@ -54,14 +54,14 @@ impl Report {
             numbers.define(source.number, &source.url);
         }
         let body = without_definitions(markdown, &mut numbers);
-        let mut reader = Reader { numbers, ..Reader::default() };
+        let mut reader = ReportReader { numbers, ..ReportReader::default() };
         let options =
             Options::ENABLE_TABLES | Options::ENABLE_FOOTNOTES | Options::ENABLE_STRIKETHROUGH;
         for event in Parser::new_ext(&body, options) {
             reader.event(event);
         }
         reader.flush();
-        let Reader { numbers, claims, prose, .. } = reader;
+        let ReportReader { numbers, claims, prose, .. } = reader;
         let mut sources: Vec<_> =
             numbers.urls.into_iter().map(|(number, url)| CitedSource { number, url }).collect();
         sources.sort_by_key(|source| source.number);
@@ -79,7 +79,7 @@ struct Mark {
 }
 
 #[derive(Default)]
-struct Reader {
+struct ReportReader {
     numbers: Numbers,
     claims: Vec<Claim>,
     prose: Vec<String>,
@@ -90,7 +90,7 @@ struct Reader {
     in_row: bool,
 }
 
-impl Reader {
+impl ReportReader {
     fn event(&mut self, event: Event<'_>) {
         match event {
             Event::Start(

@@ -4,7 +4,7 @@ mod html;
 
 use std::sync::Arc;
 
-use super::fetch::Fetched;
+use super::fetch::FetchedPage;
 use super::language::Language;
 use super::text::{self, count_words, normalize, squeeze};
 
@@ -86,7 +86,7 @@ const SHORT_PAGE: usize = 250;
 
 impl Page {
     /// Reads the body of a page.
-    pub fn read(fetched: &Fetched, pdf: Option<&PdfReader>) -> Result<Self, Unreadable> {
+    pub fn read(fetched: &FetchedPage, pdf: Option<&PdfReader>) -> Result<Self, Unreadable> {
         let media_type = fetched.content_type.split(';').next().unwrap_or("").trim();
         let media_type = media_type.to_ascii_lowercase();
         let is_pdf = fetched.body.starts_with(b"%PDF-");
@@ -314,7 +314,7 @@ impl Page {
 }
 
 /// Decodes the body, without the characters that no text has. The tokenizer of HTML would keep an error for each.
-fn decode(fetched: &Fetched) -> Result<String, Unreadable> {
+fn decode(fetched: &FetchedPage) -> Result<String, Unreadable> {
     let mut text = decode_bytes(fetched)?;
     let is_odd = |sign: char| {
         (sign.is_control() && !sign.is_ascii_whitespace())
@@ -327,7 +327,7 @@ fn decode(fetched: &Fetched) -> Result<String, Unreadable> {
 
 /// Decodes the body by its byte order mark, the header, or the page's own statement. Only the encodings that are still
 /// in use on the web of Europe and America are known; a guess would make correct claims look unsupported.
-fn decode_bytes(fetched: &Fetched) -> Result<String, Unreadable> {
+fn decode_bytes(fetched: &FetchedPage) -> Result<String, Unreadable> {
     let body = fetched.body.as_slice();
     if let Some(body) = body.strip_prefix(b"\xef\xbb\xbf") {
         return Ok(String::from_utf8_lossy(body).into_owned());
@@ -380,8 +380,8 @@ fn is_binary(body: &[u8]) -> bool {
 mod tests {
     use super::*;
 
-    fn fetched(content_type: &str, body: &[u8]) -> Fetched {
-        Fetched {
+    fn fetched(content_type: &str, body: &[u8]) -> FetchedPage {
+        FetchedPage {
             url: url::Url::parse("https://example.org/a").unwrap(),
             status: 200,
             content_type: content_type.to_owned(),

@@ -8,8 +8,8 @@ use outlast_core::rules::{IdentityRecord, KeyRecord, Turn};
 use outlast_core::{
     Body, CallMode, Change, Checkpoint, Code, ConversationId, ConversationSummary, Cost,
     EndNotices, Fence, HeldCallState, Holder, Job, JobId, JobState, KeyLife, NanoUsd, NewJob,
-    Output, OwnerId, Profile, Progress, Record, RemoteRun, RemoteStop, Rev, StateKind, StoreError,
-    Summary, SummaryCharge, Timestamp, WorkerId,
+    Output, OwnerId, Profile, Progress, Questions, Record, RemoteRun, RemoteStop, Rev, StateKind,
+    StoreError, Summary, SummaryCharge, Timestamp, WorkerId,
 };
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer, Serialize};
@@ -137,6 +137,7 @@ pub(crate) trait Columns {
             progress: self.progress()?,
             // Callers that need it read it in a separate query.
             partial: None,
+            questions: Questions::default(),
             fence,
             created_at: self.time("created_at")?,
             updated_at: self.time("updated_at")?,
@@ -144,6 +145,12 @@ pub(crate) trait Columns {
         };
         job.new.subject =
             self.maybe_text("subject")?.map(|subject| job_id(&subject)).transpose()?;
+        if let Some(text) = self.maybe_text("questions")? {
+            job.questions = parse(&id, "questions", &text)?;
+            if job.state.kind().is_terminal() {
+                job.questions.current = None;
+            }
+        }
         let notice = match self.maybe_number("notice")? {
             None | Some(0) => EndNotices::Off,
             Some(_) => EndNotices::Kept,
@@ -151,10 +158,20 @@ pub(crate) trait Columns {
         Ok(Record { job, holder, bytes: self.count("bytes")?, notice })
     }
 
+    /// The state of a job as it is shown, in a row with the column of [`crate::listing::waiting_column`].
+    fn shown_state(&self, id: &str) -> Result<StateKind, Self::Fault> {
+        Ok(match self.number("waiting")? {
+            0 => self.state_kind(id)?,
+            _ => StateKind::Waiting,
+        })
+    }
+
     fn job_state(&self, id: &str, output: Option<Output>) -> Result<JobState, Self::Fault> {
         Ok(match self.state_kind(id)? {
             StateKind::Queued => JobState::Queued { run_at: self.time("run_at")? },
             StateKind::Running => JobState::Running { since: self.time("since")? },
+            // Not stored: an open question is another row.
+            StateKind::Waiting => return Err(report_damage(id, "state").into()),
             StateKind::Succeeded => {
                 let output = Arc::new(output.ok_or_else(|| report_damage(id, "output"))?);
                 JobState::Succeeded { at: self.time("ended_at")?, output }
@@ -198,7 +215,7 @@ pub(crate) trait Columns {
             }),
             title: self.text("title")?,
             visibility: self.word(&id, "visibility")?,
-            state: self.state_kind(&id)?,
+            state: self.shown_state(&id)?,
             was_claimed: self.count("fence")? > 0,
             session: self.maybe_text("session")?,
             failures,
@@ -217,7 +234,7 @@ pub(crate) trait Columns {
         let summary = ConversationSummary {
             id: ConversationId::new(self.text("conversation")?),
             title: self.text("title")?,
-            state: self.state_kind(&self.text("id")?)?,
+            state: self.shown_state(&self.text("id")?)?,
             turns: self.small("turns")?,
             reports: self.small("reports")?,
             created_at: self.time("created_at")?,
@@ -418,6 +435,14 @@ pub(crate) fn key_life(life: KeyLife) -> (&'static str, i64, Option<i64>) {
 /// The column for the most that a job's paid runs may cost.
 pub(crate) fn allowance(job: &Job) -> Result<Option<String>, StoreError> {
     job.allowance.as_ref().map(json).transpose()
+}
+
+/// The columns of a job's questions, if it has asked any: `is_open` and `questions`.
+pub(crate) fn questions_row(job: &Job) -> Result<Option<(i64, String)>, StoreError> {
+    if job.questions.is_empty() {
+        return Ok(None);
+    }
+    Ok(Some((i64::from(job.questions.open().is_some()), json(&job.questions)?)))
 }
 
 /// The column that records whether a notice of the end is wanted.

@@ -33,7 +33,7 @@ pub use sqlite::{
     HeldLocks, Inspection, hold_locks, inspect, is_there, locks_that_give_way, sqlite_version,
 };
 pub use sqlite::{Restore, SqliteFile, SqliteStore};
-pub use transfer::{Copied, CopyError, CopyPass, StorePlace, copy};
+pub use transfer::{CopyCounts, CopyError, CopyPass, StorePlace, copy};
 
 use outlast_core::{BoxError, Cursor, StoreError};
 

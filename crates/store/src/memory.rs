@@ -12,17 +12,18 @@ use std::time::Duration;
 use async_trait::async_trait;
 use outlast_core::rules::{EarlierCall, OwnerUsage, Turn};
 use outlast_core::{
-    Cancelled, Change, ChangeWait, Changes, Checkpoint, Claimed, ClaimedNotice, Clock,
-    ConversationId, ConversationPage, ConversationQuery, Cost, Cursor, EndNotices, InitialWorker,
-    Insert, Inserted, Job, JobId, JobPage, JobQuery, JobState, JournalStep, Lease, LedgerRow,
-    NewStep, NoticeClaim, NoticeOutcome, OwnerId, Page, Profile, Progress, Prune, Pruned, Record,
-    RemoteRun, RemoteStop, RescueBy, Rescued, Rev, Scope, Settlement, SpendQuery, SpendSum,
-    StateCount, StateKind, StepEnd, StepStart, Store, StoreError, Timestamp, WorkerId, rules,
+    AnswerOutcome, CancelOutcome, Change, ChangeWait, Changes, Checkpoint, ClaimedJob,
+    ClaimedNotice, Clock, ConversationId, ConversationPage, ConversationQuery, Cost, Cursor,
+    EndNotices, InitialWorker, Insert, InsertOutcome, Job, JobId, JobPage, JobQuery, JobState,
+    JournalStep, Lease, LedgerRow, NewQuestion, NewStep, NoticeClaim, NoticeOutcome, OwnerId, Page,
+    Profile, Progress, Prune, PruneOutcome, Question, Record, RemoteRun, RemoteStop, RescueBy,
+    RescueOutcome, ResolveOutcome, Rev, Scope, Settlement, SpendQuery, SpendSum, StateCount,
+    StateKind, StepDecision, StepEnd, StepStart, Store, StoreError, Timestamp, WorkerId, rules,
 };
 use uuid::Uuid;
 
 use crate::{count, page};
-use tables::{StoredNotice, Tables, matches, summary, visible, waits};
+use tables::{Tables, matches, summary, visible, waits};
 
 /// A store that keeps jobs in memory.
 pub struct MemoryStore {
@@ -53,11 +54,9 @@ impl MemoryStore {
             EndNotices::Off => None,
             EndNotices::Kept => rules::notice(&record.job),
         };
-        let due_at = self.clock.now();
-        tables.notices.extend(
-            notice
-                .map(|notice| StoredNotice { claimed: ClaimedNotice { notice, tries: 0 }, due_at }),
-        );
+        if let Some(notice) = notice {
+            tables.add_notice(notice, self.clock.now());
+        }
     }
 
     /// Applies `rule` to a job, all or nothing. `missing` is the error if the job does not exist.
@@ -80,13 +79,13 @@ impl MemoryStore {
         (seq, mut record): (u64, Record),
         worker: &WorkerId,
         lease: Duration,
-    ) -> Claimed {
+    ) -> ClaimedJob {
         let now = self.clock.now();
         let lease = rules::claim(&mut record, worker, now.after(lease), now);
         if record.job.new.visibility.goes_through_queue() {
             tables.serve(&record.job.new.owner);
         }
-        Claimed { job: tables.save(seq, record), lease }
+        ClaimedJob { job: tables.save(seq, record), lease }
     }
 }
 
@@ -100,7 +99,7 @@ impl Store for MemoryStore {
         Ok(*self.tables().rev.borrow())
     }
 
-    async fn insert(&self, insert: Insert) -> Result<Inserted, StoreError> {
+    async fn insert(&self, insert: Insert) -> Result<InsertOutcome, StoreError> {
         let mut insert = insert;
         let mut tables = self.tables();
         let now = self.clock.now();
@@ -114,14 +113,14 @@ impl Store for MemoryStore {
             && let Some(EarlierCall { seq, job, key }) = rules::attach(&mut insert, found, now)?
         {
             let job = tables.promise(seq, &insert.job, now).unwrap_or(job);
-            return Ok(Inserted::Existing { job, key });
+            return Ok(InsertOutcome::Existing { job, key });
         }
         let taken = insert.takeover.and_then(|takeover| tables.run_left(&takeover, &insert.job));
         let run_left = taken.as_ref().map(|taken| taken.left.clone());
         let usage = OwnerUsage { run_left, ..tables.usage(&insert.job, now.day()) };
         let id = JobId::new(Uuid::new_v4());
         let admitted = rules::admit(insert, &usage, id, self.notices, now)?;
-        Ok(Inserted::New(tables.add(admitted, taken, initial_worker.as_ref(), now)))
+        Ok(InsertOutcome::New(tables.add(admitted, taken, initial_worker.as_ref(), now)))
     }
 
     async fn claim(
@@ -129,7 +128,7 @@ impl Store for MemoryStore {
         worker: &WorkerId,
         profiles: &[Profile],
         lease: Duration,
-    ) -> Result<Option<Claimed>, StoreError> {
+    ) -> Result<Option<ClaimedJob>, StoreError> {
         let mut tables = self.tables();
         tables.workers.entry(worker.clone()).or_default().extend(profiles.iter().cloned());
         let now = self.clock.now();
@@ -153,7 +152,7 @@ impl Store for MemoryStore {
         profiles: &[Profile],
         id: &JobId,
         lease: Duration,
-    ) -> Result<Option<Claimed>, StoreError> {
+    ) -> Result<Option<ClaimedJob>, StoreError> {
         let mut tables = self.tables();
         tables.workers.entry(worker.clone()).or_default();
         let now = self.clock.now();
@@ -209,6 +208,16 @@ impl Store for MemoryStore {
         self.tables().end_step(lease, key, end, self.clock.now())
     }
 
+    async fn resolve_step(
+        &self,
+        scope: &Scope,
+        job: &JobId,
+        key: &str,
+        decision: StepDecision,
+    ) -> Result<ResolveOutcome, StoreError> {
+        self.tables().resolve_step(scope, job, key, decision, self.clock.now())
+    }
+
     async fn save_page(
         &self,
         lease: &Lease,
@@ -216,6 +225,43 @@ impl Store for MemoryStore {
         max_bytes: u64,
     ) -> Result<(), StoreError> {
         self.tables().save_page(lease, page, max_bytes)
+    }
+
+    async fn ask(&self, lease: &Lease, question: &NewQuestion) -> Result<Question, StoreError> {
+        let mut tables = self.tables();
+        let (seq, mut record) = tables.find(&lease.job).ok_or(StoreError::LeaseLost)?;
+        let (before, now) = (record.job.questions.asked, self.clock.now());
+        let asked = rules::ask(&mut record, lease, question, now)?;
+        let is_new = record.job.questions.asked > before;
+        if self.notices.max(record.notice) == EndNotices::Kept
+            && let Some(notice) = rules::question_notice(&record.job).filter(|_| is_new)
+        {
+            tables.add_notice(notice, now);
+        }
+        tables.save(seq, record);
+        Ok(asked)
+    }
+
+    async fn close_question(&self, lease: &Lease, key: &str) -> Result<(), StoreError> {
+        let rule = |record: &mut _, now| rules::close_question(record, lease, key, now);
+        self.change(&lease.job, StoreError::LeaseLost, rule).map(drop)
+    }
+
+    async fn answer(
+        &self,
+        scope: &Scope,
+        id: &JobId,
+        question: Option<&str>,
+        text: &str,
+    ) -> Result<AnswerOutcome, StoreError> {
+        let mut tables = self.tables();
+        let now = self.clock.now();
+        let found = tables.find(id).filter(|(_, record)| visible(&record.job, scope, now));
+        let (seq, mut record) = found.ok_or(StoreError::NotFound)?;
+        Ok(match rules::answer(&mut record, question, text, now) {
+            Ok(()) => AnswerOutcome::Accepted(Box::new(tables.save(seq, record))),
+            Err(refusal) => AnswerOutcome::Refused(refusal),
+        })
     }
 
     /// The provider's raw response is not stored: it exists for later versions, and this store ends with its process.
@@ -230,21 +276,21 @@ impl Store for MemoryStore {
         Ok(tables.save(seq, record))
     }
 
-    async fn cancel(&self, scope: &Scope, id: &JobId) -> Result<Cancelled, StoreError> {
+    async fn cancel(&self, scope: &Scope, id: &JobId) -> Result<CancelOutcome, StoreError> {
         let mut tables = self.tables();
         let now = self.clock.now();
         let found = tables.find(id).filter(|(_, record)| visible(&record.job, scope, now));
         let (seq, mut record) = found.ok_or(StoreError::NotFound)?;
         match rules::cancel(&mut record, now) {
-            Cancelled::Already(job) => Ok(Cancelled::Already(job)),
-            Cancelled::Now(_) => {
+            CancelOutcome::Already(job) => Ok(CancelOutcome::Already(job)),
+            CancelOutcome::Now(_) => {
                 self.announce(&mut tables, &record);
-                Ok(Cancelled::Now(tables.save(seq, record)))
+                Ok(CancelOutcome::Now(tables.save(seq, record)))
             }
         }
     }
 
-    async fn rescue(&self, dead: &RescueBy) -> Result<Rescued, StoreError> {
+    async fn rescue(&self, dead: &RescueBy) -> Result<RescueOutcome, StoreError> {
         let mut tables = self.tables();
         let now = self.clock.now();
         // A worker is on the list from its first claim until it is deregistered. There is no other proof.
@@ -263,7 +309,7 @@ impl Store for MemoryStore {
             .iter()
             .filter_map(|(seq, record)| is_dead(record).then_some(*seq))
             .collect();
-        let mut rescued = Rescued::default();
+        let mut rescued = RescueOutcome::default();
         for seq in seqs {
             let Some(mut record) = tables.records.get(&seq).cloned() else { continue };
             rules::rescue(&mut record, now);
@@ -395,7 +441,7 @@ impl Store for MemoryStore {
         Ok(())
     }
 
-    async fn prune(&self, scope: &Scope, prune: &Prune) -> Result<Pruned, StoreError> {
+    async fn prune(&self, scope: &Scope, prune: &Prune) -> Result<PruneOutcome, StoreError> {
         let mut tables = self.tables();
         match prune {
             Prune::Expired | Prune::EndedBefore(_) => {}
@@ -408,7 +454,7 @@ impl Store for MemoryStore {
         let keys = tables.keys_by_job();
         let left = tables.records.iter().filter(|(_, record)| scope.sees(&record.job.new.owner));
         let next = left.filter_map(|(seq, record)| rules::removable_at(&record.job, keys.get(seq)));
-        Ok(Pruned { jobs, next_expiry: next.min() })
+        Ok(PruneOutcome { jobs, next_expiry: next.min() })
     }
 
     async fn job(&self, scope: &Scope, id: &JobId) -> Result<Option<Job>, StoreError> {
@@ -435,7 +481,7 @@ impl Store for MemoryStore {
         let (tables, now) = (self.tables(), self.clock.now());
         let count_of = |state| {
             let jobs = tables.jobs().filter(|job| visible(job, scope, now));
-            let jobs = jobs.filter(|job| job.state.kind() == state).count();
+            let jobs = jobs.filter(|job| job.kind() == state).count();
             StateCount { state, jobs: count(jobs).min(at_most) }
         };
         Ok(StateKind::ALL.into_iter().map(count_of).collect())

@@ -52,7 +52,7 @@ use deadpool_postgres::Pool;
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use outlast_core::{
-    Claimed, Clock, EndNotices, Insert, Inserted, Job, JobId, StoreError, Timestamp,
+    ClaimedJob, Clock, EndNotices, Insert, InsertOutcome, Job, JobId, StoreError, Timestamp,
 };
 use tokio::sync::{Notify, RwLock};
 use tokio_util::sync::CancellationToken;
@@ -64,9 +64,9 @@ pub use upkeep::DatabaseInspection;
 pub use workers::Judgement;
 
 use batch::Queue;
-use claims::Claim;
+use claims::ClaimRequest;
 pub use connect::ConnectionLimits;
-use connect::Target;
+use connect::DatabaseTarget;
 use lineage::Lineage;
 use session::{Session, Wakeups};
 use time::Time;
@@ -91,7 +91,7 @@ pub struct PostgresOptions {
 
 /// A store that keeps jobs in a PostgreSQL database.
 pub struct PostgresStore {
-    shared: Arc<Shared>,
+    shared: Arc<StoreShared>,
     closed: CancellationToken,
     id: String,
 }
@@ -115,7 +115,7 @@ pub struct Connections {
 }
 
 /// The state that all parts of a store share.
-struct Shared {
+struct StoreShared {
     pool: Pool,
     time: Time,
     /// `None` in a store that was opened only for reading.
@@ -126,10 +126,10 @@ struct Shared {
     judgement: Judgement,
     notices: EndNotices,
     limits: ConnectionLimits,
-    inserts: Queue<(Insert, JobId), Inserted>,
+    inserts: Queue<(Insert, JobId), InsertOutcome>,
     writes: Queue<Write, (Job, Effect)>,
     notes: Queue<Write, (Job, Effect)>,
-    claims: Queue<Claim, Option<Claimed>>,
+    claims: Queue<ClaimRequest, Option<ClaimedJob>>,
     /// Notified when the words of a job must be indexed.
     owed_words: Arc<Notify>,
     /// Held shared while answers are recorded. An insert waits for these answers, because they may belong to its key.
@@ -143,7 +143,7 @@ impl PostgresStore {
     }
 
     async fn connect(options: PostgresOptions) -> Result<Self, StoreError> {
-        let target = Arc::new(Target::parse(&options.url)?);
+        let target = Arc::new(DatabaseTarget::parse(&options.url)?);
         let limits = options.limits;
         let (mut client, connection) = target.connect_within(limits.connect).await?;
         let driving = tokio::spawn(connection);
@@ -164,15 +164,21 @@ impl PostgresStore {
             Arc::clone(&session).run(Arc::clone(&target), Arc::clone(&wakeups), closed.clone());
         tokio::spawn(running.boxed());
         let judged = (options.judgement, options.notices);
-        let shared =
-            Shared::new(pool, (session, wakeups), time, Some(Arc::clone(&lineage)), judged, limits);
+        let shared = StoreShared::new(
+            pool,
+            (session, wakeups),
+            time,
+            Some(Arc::clone(&lineage)),
+            judged,
+            limits,
+        );
         let shared = Arc::new(shared);
         // If opening fails, dropping the store ends its session.
         let store = Self { shared, closed, id };
         let Self { shared, closed, .. } = &store;
         shared.session.live().await?;
         shared.session.probe(&shared.pool, &shared.wakeups).await?;
-        Shared::gather(shared);
+        StoreShared::gather(shared);
         let owed_words = Arc::clone(&shared.owed_words);
         tokio::spawn(words::run(Arc::downgrade(shared), owed_words, closed.clone()).boxed());
         tokio::spawn(lineage.keep_mark(closed.clone()).boxed());
@@ -182,7 +188,7 @@ impl PostgresStore {
     /// Opens a database only for reading, which also works on a standby. It creates and changes nothing, and notifies no
     /// other process. Returns `None` if the tables are not of this version.
     pub async fn read(url: &str, limits: ConnectionLimits) -> Result<Option<Self>, StoreError> {
-        let target = Target::parse(url)?;
+        let target = DatabaseTarget::parse(url)?;
         let (client, connection) = target.connect_within(limits.connect).await?;
         let driving = tokio::spawn(connection);
         target.prepare(&client).await?;
@@ -197,7 +203,7 @@ impl PostgresStore {
         let pool = target.pool(limits, None)?;
         let told = (Arc::new(Session::new(limits.statement)), Arc::new(Wakeups::new()));
         let judged = (Judgement::default(), EndNotices::Off);
-        let shared = Arc::new(Shared::new(pool, told, time, None, judged, limits));
+        let shared = Arc::new(StoreShared::new(pool, told, time, None, judged, limits));
         Ok(Some(Self { shared, closed: CancellationToken::new(), id }))
     }
 
@@ -250,7 +256,7 @@ impl Drop for PostgresStore {
     }
 }
 
-impl Shared {
+impl StoreShared {
     fn new(
         pool: Pool,
         (session, wakeups): (Arc<Session>, Arc<Wakeups>),

@@ -1,7 +1,7 @@
 //! Finds inconsistencies in a stored job: its columns must match the values that the rules compute.
 
 use outlast_core::rules::{self, KeyRecord};
-use outlast_core::{Checkpoint, JobState, Record, RemoteStop, Timestamp};
+use outlast_core::{Body, Checkpoint, Job, JobState, Record, RemoteStop, Timestamp};
 
 /// The maximum number of reported problems; any more are usually the same damage.
 pub(crate) const MAX_PROBLEMS: usize = 100;
@@ -19,7 +19,15 @@ pub(crate) fn of_job(
         (rules::removable_at(job, key) != removable_at, "has a wrong removable_at"),
         (is_owed && !has_run, "has a pending stop and no remote run"),
         (holder.is_some() && !job.was_claimed(), "is held and was never claimed"),
+        (lacks_result(job), "is a citation check without a result"),
     ];
     let found = problems.into_iter().filter(|(is_wrong, _)| *is_wrong);
     found.map(|(_, what)| format!("job {} {what}", job.id)).collect()
+}
+
+/// Returns true for a citation check that has succeeded, and whose result is not the data of one.
+fn lacks_result(job: &Job) -> bool {
+    let is_result = |body: &Body| matches!(body, Body::Tool { structured: Some(_), .. });
+    job.new.request.is_citation_check()
+        && job.output().is_some_and(|output| !is_result(&output.body))
 }

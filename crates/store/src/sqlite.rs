@@ -16,6 +16,7 @@ mod notices;
 mod owners;
 mod ledger;
 mod journal;
+mod questions;
 mod prune;
 mod reads;
 mod conversations;
@@ -55,12 +56,13 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use outlast_core::{
-    Cancelled, ChangeWait, Changes, Checkpoint, Claimed, ClaimedNotice, Clock, ConversationId,
-    ConversationPage, ConversationQuery, Cost, EndNotices, Insert, Inserted, Job, JobId, JobPage,
-    JobQuery, JournalStep, Lease, LedgerRow, NewStep, NoticeClaim, NoticeOutcome, OwnerId, Page,
-    Profile, Progress, Prune, Pruned, RemoteRun, RemoteStop, RescueBy, Rescued, Rev, Scope,
-    Settlement, SpendQuery, SpendSum, StateCount, StateKind, StepEnd, StepStart, Store, StoreError,
-    Timestamp, WorkerId, rules,
+    AnswerOutcome, CancelOutcome, ChangeWait, Changes, Checkpoint, ClaimedJob, ClaimedNotice,
+    Clock, ConversationId, ConversationPage, ConversationQuery, Cost, EndNotices, Insert,
+    InsertOutcome, Job, JobId, JobPage, JobQuery, JournalStep, Lease, LedgerRow, NewQuestion,
+    NewStep, NoticeClaim, NoticeOutcome, OwnerId, Page, Profile, Progress, Prune, PruneOutcome,
+    Question, RemoteRun, RemoteStop, RescueBy, RescueOutcome, ResolveOutcome, Rev, Scope,
+    Settlement, SpendQuery, SpendSum, StateCount, StateKind, StepDecision, StepEnd, StepStart,
+    Store, StoreError, Timestamp, WorkerId, rules,
 };
 use rusqlite::Connection;
 use tokio::time::Instant;
@@ -76,11 +78,11 @@ use database_file::DatabaseFile;
 use fault::{Fault, file_error};
 use file_watch::FileWatch;
 use liveness::Liveness;
-use mark::Mark;
-use open::Access;
+use mark::LockedMarkFile;
+use open::ConnectionPurpose;
 use own_commits::OwnCommits;
 use readers::Readers;
-use search::Owed;
+use search::PendingText;
 use write_lock::WriteLock;
 use writer::{Urgency, Writer, WriterThread};
 
@@ -135,11 +137,11 @@ impl SqliteStore {
         let store = store.into();
         let path = store.path;
         open::make_files(path)?;
-        let mark = Mark::open_shared(store)?;
+        let mark = LockedMarkFile::open_shared(store)?;
         // Read before the database: another process may write both in between.
         let marked = mark.read();
         // Recorded before the file is opened, so that a file that replaces it meanwhile is noticed.
-        let file = Arc::new(DatabaseFile::of(path, Access::Read)?);
+        let file = Arc::new(DatabaseFile::of(path, ConnectionPurpose::Read)?);
         let lock_path = files::beside(path, ".wlock");
         let lock = WriteLock::open(&lock_path, WriteLock::MAX_WAIT);
         let lock = lock.map_err(file_error(&lock_path))?;
@@ -209,8 +211,8 @@ impl SqliteStore {
         let until = Instant::now() + WORDS_WAIT;
         while Instant::now() < until {
             match self.readers.run(search::read_owed).await {
-                Ok(Owed::More) => {}
-                Ok(Owed::Nothing) | Err(_) => return,
+                Ok(PendingText::More) => {}
+                Ok(PendingText::Nothing) | Err(_) => return,
             }
             let Some(writer) = &self.writer else { return };
             if let Err(error) = writer.run(|tx| search::catch_up(tx.connection)).await {
@@ -234,7 +236,7 @@ impl Store for SqliteStore {
         self.readers.run(reads::rev).await
     }
 
-    async fn insert(&self, insert: Insert) -> Result<Inserted, StoreError> {
+    async fn insert(&self, insert: Insert) -> Result<InsertOutcome, StoreError> {
         if let Some(carrier) = &insert.initial_worker {
             self.show_life(&carrier.worker).await?;
         }
@@ -247,7 +249,7 @@ impl Store for SqliteStore {
         worker: &WorkerId,
         profiles: &[Profile],
         lease: Duration,
-    ) -> Result<Option<Claimed>, StoreError> {
+    ) -> Result<Option<ClaimedJob>, StoreError> {
         self.show_life(worker).await?;
         let (worker, profiles) = (worker.clone(), profiles.to_vec());
         self.writer()?.run(move |tx| commands::claim(tx, &worker, &profiles, lease)).await
@@ -259,7 +261,7 @@ impl Store for SqliteStore {
         profiles: &[Profile],
         id: &JobId,
         lease: Duration,
-    ) -> Result<Option<Claimed>, StoreError> {
+    ) -> Result<Option<ClaimedJob>, StoreError> {
         self.show_life(worker).await?;
         let (worker, profiles, id) = (worker.clone(), profiles.to_vec(), *id);
         self.writer()?.run(move |tx| commands::take(tx, &worker, &profiles, &id, lease)).await
@@ -302,6 +304,17 @@ impl Store for SqliteStore {
         self.writer()?.run(move |tx| journal::end_step(tx, &lease, &key, &end)).await
     }
 
+    async fn resolve_step(
+        &self,
+        scope: &Scope,
+        job: &JobId,
+        key: &str,
+        decision: StepDecision,
+    ) -> Result<ResolveOutcome, StoreError> {
+        let (scope, job, key) = (scope.clone(), *job, key.to_owned());
+        self.writer()?.run(move |tx| journal::resolve_step(tx, &scope, &job, &key, decision)).await
+    }
+
     async fn save_page(
         &self,
         lease: &Lease,
@@ -312,24 +325,49 @@ impl Store for SqliteStore {
         self.writer()?.run(move |tx| journal::save_page(tx, &lease, &page, max_bytes)).await
     }
 
+    async fn ask(&self, lease: &Lease, question: &NewQuestion) -> Result<Question, StoreError> {
+        let (lease, question, notices) = (lease.clone(), question.clone(), self.notices);
+        self.writer()?.run(move |tx| questions::ask(tx, &lease, &question, notices)).await
+    }
+
+    async fn close_question(&self, lease: &Lease, key: &str) -> Result<(), StoreError> {
+        let (id, lease, key) = (lease.job, lease.clone(), key.to_owned());
+        let rule = move |record: &mut _, now| rules::close_question(record, &lease, &key, now);
+        self.writer()?.run(move |tx| commands::write(tx, &id, rule)).await
+    }
+
+    async fn answer(
+        &self,
+        scope: &Scope,
+        id: &JobId,
+        question: Option<&str>,
+        text: &str,
+    ) -> Result<AnswerOutcome, StoreError> {
+        let (scope, id) = (scope.clone(), *id);
+        let (question, text) = (question.map(str::to_owned), text.to_owned());
+        self.writer()?
+            .run(move |tx| questions::answer(tx, &scope, &id, question.as_deref(), &text))
+            .await
+    }
+
     async fn settle(&self, lease: &Lease, settlement: Settlement) -> Result<Job, StoreError> {
         let (lease, notices) = (lease.clone(), self.notices);
         self.writer()?.run(move |tx| commands::settle(tx, &lease, &settlement, notices)).await
     }
 
-    async fn cancel(&self, scope: &Scope, id: &JobId) -> Result<Cancelled, StoreError> {
+    async fn cancel(&self, scope: &Scope, id: &JobId) -> Result<CancelOutcome, StoreError> {
         let (scope, id, notices) = (scope.clone(), *id, self.notices);
         self.writer()?.run(move |tx| commands::cancel(tx, &scope, &id, notices)).await
     }
 
-    async fn rescue(&self, dead: &RescueBy) -> Result<Rescued, StoreError> {
+    async fn rescue(&self, dead: &RescueBy) -> Result<RescueOutcome, StoreError> {
         let jobs = match dead {
             RescueBy::DeadProcess => return self.rescue_proven().await,
             RescueBy::ExpiredLease => {
                 let now = self.clock.now();
                 // A reader checks first: the write lock is taken only if there is a job to release.
                 if !self.readers.run(move |connection| reads::has_expired(connection, now)).await? {
-                    return Ok(Rescued::default());
+                    return Ok(RescueOutcome::default());
                 }
                 let liveness = self.liveness.clone();
                 self.writer()?.run(move |tx| commands::rescue_expired(tx, &liveness)).await?
@@ -337,13 +375,13 @@ impl Store for SqliteStore {
             RescueBy::UnheldByWorker { worker, held } => {
                 let now = self.clock.now();
                 if !self.readers.run(move |connection| reads::has_expired(connection, now)).await? {
-                    return Ok(Rescued::default());
+                    return Ok(RescueOutcome::default());
                 }
                 let (worker, held) = (worker.clone(), held.clone());
                 self.writer()?.run(move |tx| commands::rescue_unheld(tx, &worker, &held)).await?
             }
         };
-        Ok(Rescued { jobs, watched: 0 })
+        Ok(RescueOutcome { jobs, watched: 0 })
     }
 
     async fn record_late_run(&self, id: &JobId, run: &RemoteRun) -> Result<(), StoreError> {
@@ -416,7 +454,7 @@ impl Store for SqliteStore {
         self.release_worker(worker).await
     }
 
-    async fn prune(&self, scope: &Scope, prune: &Prune) -> Result<Pruned, StoreError> {
+    async fn prune(&self, scope: &Scope, prune: &Prune) -> Result<PruneOutcome, StoreError> {
         self.remove(scope, prune).await
     }
 

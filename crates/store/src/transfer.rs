@@ -24,7 +24,7 @@ pub enum StorePlace<'a> {
 
 /// The result of a copy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Copied {
+pub struct CopyCounts {
     /// Jobs in both stores, all of them compared.
     pub jobs: u64,
     /// Jobs that had not been copied before.
@@ -66,10 +66,10 @@ pub async fn copy(
     from: StorePlace<'_>,
     to: StorePlace<'_>,
     progress: &mut (dyn FnMut(CopyPass, u64, u64) + Send),
-) -> Result<Copied, CopyError> {
+) -> Result<CopyCounts, CopyError> {
     let from = open_source(from).await.map_err(CopyError::From)?;
     let to = open_target(to).await.map_err(CopyError::To)?;
-    let mut copying = Copying { from, to, progress };
+    let mut copying = CopyRun { from, to, progress };
     let copied = copying.run().await;
     copying.from.close().await;
     copying.to.close().await;
@@ -95,14 +95,14 @@ async fn open_target(place: StorePlace<'_>) -> Result<Box<dyn CopySide>, CopyRef
 }
 
 /// A copy in progress.
-struct Copying<'a> {
+struct CopyRun<'a> {
     from: Box<dyn CopySide>,
     to: Box<dyn CopySide>,
     progress: &'a mut (dyn FnMut(CopyPass, u64, u64) + Send),
 }
 
-impl Copying<'_> {
-    async fn run(&mut self) -> Result<Copied, CopyError> {
+impl CopyRun<'_> {
+    async fn run(&mut self) -> Result<CopyCounts, CopyError> {
         self.begin().await?;
         let JobCounts { jobs, unfinished, .. } =
             self.from.counts().await.map_err(CopyError::From)?;
@@ -110,7 +110,7 @@ impl Copying<'_> {
         self.write_ledger().await?;
         self.compare_all(jobs).await?;
         self.to.complete().await.map_err(CopyError::To)?;
-        Ok(Copied { jobs, written, unfinished })
+        Ok(CopyCounts { jobs, written, unfinished })
     }
 
     /// Refuses a target with jobs that are not part of this copy.

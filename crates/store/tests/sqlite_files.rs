@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use outlast_core::{
-    Checkpoint, ConversationId, Cost, Insert, Inserted, Job, JobQuery, NewJob, Progress,
+    Checkpoint, ConversationId, Cost, Insert, InsertOutcome, Job, JobQuery, NewJob, Progress,
     RemoteStop, Rev, Scope, Settlement, Store, StoreError,
 };
 use outlast_store::SqliteStore;
@@ -48,7 +48,7 @@ async fn everything_survives_reopening() {
     assert_eq!(store.changes(Rev(0), LOOK_ONCE).await.unwrap(), changes);
     assert_eq!(store.pending_stops(&profiles(), 10).await.unwrap(), owed);
     let again = Insert { key: Some(a_key("k", 1)), ..an_insert(a_job()) };
-    assert!(matches!(store.insert(again).await, Ok(Inserted::Existing { .. })));
+    assert!(matches!(store.insert(again).await, Ok(InsertOutcome::Existing { .. })));
     store.close().await;
 }
 
@@ -78,7 +78,7 @@ async fn lead_a_life(store: &SqliteStore) {
     store.show_progress(&lease, &progress).await.unwrap();
 
     let keyed = Insert { key: Some(a_key("k", 1)), ..an_insert(a_job()) };
-    assert!(matches!(store.insert(keyed).await, Ok(Inserted::New(_))));
+    assert!(matches!(store.insert(keyed).await, Ok(InsertOutcome::New(_))));
 }
 
 #[tokio::test]
@@ -205,7 +205,7 @@ async fn files_are_their_owners_alone() {
 
 async fn insert(store: &SqliteStore, job: NewJob) -> Job {
     match store.insert(an_insert(job)).await {
-        Ok(Inserted::New(job)) => job,
+        Ok(InsertOutcome::New(job)) => job,
         other => panic!("{other:?}"),
     }
 }

@@ -5,7 +5,9 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use outlast_core::{EndNotices, Inserted, NoticeClaim, Prune, Scope, StateKind, Store, StoreError};
+use outlast_core::{
+    EndNotices, InsertOutcome, NoticeClaim, Prune, Scope, StateKind, Store, StoreError,
+};
 use outlast_store::{
     Inspection, SqliteStore, hold_locks, inspect, locks_that_give_way, sqlite_version,
 };
@@ -41,7 +43,7 @@ async fn a_store_that_is_read_shows_what_is_there_and_changes_nothing() {
     let dir = TempDir::new().unwrap();
     let path = dir.path().join("jobs.db");
     let store = open(&path).with_notices(EndNotices::Kept);
-    let Inserted::New(job) = store.insert(an_insert(a_job())).await.unwrap() else { panic!() };
+    let InsertOutcome::New(job) = store.insert(an_insert(a_job())).await.unwrap() else { panic!() };
     store.cancel(&Scope::Operator, &job.id).await.unwrap();
     assert!(matches!(store.claim_notice(LEASE).await.unwrap(), NoticeClaim::Claimed(_)));
     let read = SqliteStore::read(&path, Arc::new(ManualClock::default())).unwrap().unwrap();

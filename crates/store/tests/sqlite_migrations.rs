@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use outlast_core::{
-    Body, Checkpoint, Day, Fence, HeldAnswer, Insert, Inserted, Job, JobQuery, JobState, Key,
-    KeyLife, NewJob, OwnerId, Prune, Pruned, RemoteRun, RemoteStop, RescueBy, Rev, Scope,
+    Body, Checkpoint, Day, Fence, HeldAnswer, Insert, InsertOutcome, Job, JobQuery, JobState, Key,
+    KeyLife, NewJob, OwnerId, Prune, PruneOutcome, RemoteRun, RemoteStop, RescueBy, Rev, Scope,
     Settlement, SpendBy, SpendQuery, Store, StoreError, Timestamp, Visibility,
 };
 use outlast_store::SqliteStore;
@@ -95,9 +95,12 @@ async fn keys_mean_the_same_after_the_migration() {
                     "{text} {now}: {other:?}"
                 );
                 let same = insert(1).await;
-                assert!(matches!(same, Ok(Inserted::Existing { .. })), "{text} {now}: {same:?}");
+                assert!(
+                    matches!(same, Ok(InsertOutcome::Existing { .. })),
+                    "{text} {now}: {same:?}"
+                );
             }
-            false => assert!(matches!(other, Ok(Inserted::New(_))), "{text} {now}: {other:?}"),
+            false => assert!(matches!(other, Ok(InsertOutcome::New(_))), "{text} {now}: {other:?}"),
         }
         assert_eq!(store.check().await.unwrap(), Vec::<String>::new());
     }
@@ -126,12 +129,12 @@ async fn held_calls_of_schema_3_attach_after_the_migration() {
         let (job, key) = (NewJob { owner, ..a_job() }, Some(key.clone()));
         store.insert(Insert { key, ..an_insert(job) }).await
     };
-    let Ok(Inserted::Existing { job, key: found }) = ask().await else { panic!("not found") };
+    let Ok(InsertOutcome::Existing { job, key: found }) = ask().await else { panic!("not found") };
     assert_eq!(found.answered_at, None);
     assert_eq!(found.life, KeyLife::UntilAnswered { after_end: minutes(30) });
     store.record_answer(&job.id).await.unwrap();
-    let Ok(Inserted::New(_)) = ask().await else { panic!("it was answered") };
-    let Ok(Inserted::Existing { key, .. }) = ask().await else { panic!("not found") };
+    let Ok(InsertOutcome::New(_)) = ask().await else { panic!("it was answered") };
+    let Ok(InsertOutcome::Existing { key, .. }) = ask().await else { panic!("not found") };
     let life = KeyLife::Replays { unanswered: minutes(30), answered: minutes(1) };
     assert_eq!(key.life, life, "the new call has its own kind of key");
     assert_eq!(store.check().await.unwrap(), Vec::<String>::new());
@@ -144,11 +147,15 @@ async fn what_was_finished_before_the_migration_is_forgotten_after_it() {
     let window = Timestamp::from_millis(1_794_795_600_000);
     let store = open(&dir.path().join("jobs.db"), retention).unwrap();
     let expired = store.prune(&Scope::Operator, &Prune::Expired).await.unwrap();
-    assert_eq!(expired, Pruned { jobs: 1, next_expiry: Some(window) }, "job 4; job 1 has its key");
+    assert_eq!(
+        expired,
+        PruneOutcome { jobs: 1, next_expiry: Some(window) },
+        "job 4; job 1 has its key"
+    );
     drop(store);
     let store = open(&dir.path().join("jobs.db"), window).unwrap();
     let expired = store.prune(&Scope::Operator, &Prune::Expired).await.unwrap();
-    assert_eq!(expired, Pruned { jobs: 1, next_expiry: None }, "job 3 has a pending stop");
+    assert_eq!(expired, PruneOutcome { jobs: 1, next_expiry: None }, "job 3 has a pending stop");
 }
 
 #[tokio::test]

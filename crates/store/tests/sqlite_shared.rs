@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use outlast_core::{
-    Change, ChangeWait, Checkpoint, HeldCallState, Inserted, Job, JobState, Prune, RescueBy,
-    Rescued, Rev, Scope, Settlement, StateKind, Store, StoreError, Timestamp,
+    Change, ChangeWait, Checkpoint, HeldCallState, InsertOutcome, Job, JobState, Prune, RescueBy,
+    RescueOutcome, Rev, Scope, Settlement, StateKind, Store, StoreError, Timestamp,
 };
 use outlast_store::SqliteStore;
 use outlast_testkit::clock::ManualClock;
@@ -210,15 +210,21 @@ async fn a_dropped_handles_jobs_are_rescued_at_once() {
     let claimed = there.claim(&worker("theirs"), &profiles(), LEASE).await.unwrap().unwrap();
     let running = Checkpoint::Running(outlast_testkit::store_suite::a_run("run-1"));
     there.checkpoint(&claimed.lease, &running).await.unwrap();
-    assert_eq!(here.rescue(&RescueBy::DeadProcess).await.unwrap(), Rescued { jobs: 0, watched: 1 });
+    assert_eq!(
+        here.rescue(&RescueBy::DeadProcess).await.unwrap(),
+        RescueOutcome { jobs: 0, watched: 1 }
+    );
     assert!(dir.path().join("workers/theirs.lock").exists());
     drop(there);
-    assert_eq!(here.rescue(&RescueBy::DeadProcess).await.unwrap(), Rescued { jobs: 1, watched: 0 });
+    assert_eq!(
+        here.rescue(&RescueBy::DeadProcess).await.unwrap(),
+        RescueOutcome { jobs: 1, watched: 0 }
+    );
     assert!(!dir.path().join("workers/theirs.lock").exists(), "its file goes with it");
     let job = here.job(&Scope::Operator, &job.id).await.unwrap().unwrap();
     assert!(matches!(job.state, JobState::Queued { .. }));
     assert_eq!(job.checkpoint, running);
-    assert_eq!(here.rescue(&RescueBy::DeadProcess).await.unwrap(), Rescued::default());
+    assert_eq!(here.rescue(&RescueBy::DeadProcess).await.unwrap(), RescueOutcome::default());
 }
 
 #[tokio::test]
@@ -227,7 +233,10 @@ async fn a_worker_without_a_file_is_dead() {
     insert(&here).await;
     there.claim(&worker("theirs"), &profiles(), LEASE).await.unwrap().unwrap();
     std::fs::remove_file(dir.path().join("workers/theirs.lock")).unwrap();
-    assert_eq!(here.rescue(&RescueBy::DeadProcess).await.unwrap(), Rescued { jobs: 1, watched: 0 });
+    assert_eq!(
+        here.rescue(&RescueBy::DeadProcess).await.unwrap(),
+        RescueOutcome { jobs: 1, watched: 0 }
+    );
 }
 
 #[tokio::test]
@@ -252,10 +261,13 @@ async fn a_worker_of_another_handle_is_known_as_long_as_its_lock_is_held() {
 async fn a_rescue_clears_away_dead_workers_that_held_nothing() {
     let (here, there, dir) = two_handles();
     there.claim(&worker("theirs"), &profiles(), LEASE).await.unwrap();
-    assert_eq!(here.rescue(&RescueBy::DeadProcess).await.unwrap(), Rescued { jobs: 0, watched: 0 });
+    assert_eq!(
+        here.rescue(&RescueBy::DeadProcess).await.unwrap(),
+        RescueOutcome { jobs: 0, watched: 0 }
+    );
     assert!(here.has_worker(&profiles()[0]).await.unwrap());
     drop(there);
-    assert_eq!(here.rescue(&RescueBy::DeadProcess).await.unwrap(), Rescued::default());
+    assert_eq!(here.rescue(&RescueBy::DeadProcess).await.unwrap(), RescueOutcome::default());
     assert!(!dir.path().join("workers/theirs.lock").exists());
     let count = "SELECT count(*) FROM workers";
     let listed: i64 =
@@ -269,10 +281,16 @@ async fn a_dismissed_workers_jobs_are_rescued_by_another_handle() {
     insert(&here).await;
     there.claim(&worker("theirs"), &profiles(), LEASE).await.unwrap().unwrap();
     here.deregister_worker(&worker("theirs")).await.unwrap();
-    assert_eq!(here.rescue(&RescueBy::DeadProcess).await.unwrap(), Rescued { jobs: 0, watched: 1 });
+    assert_eq!(
+        here.rescue(&RescueBy::DeadProcess).await.unwrap(),
+        RescueOutcome { jobs: 0, watched: 1 }
+    );
     there.deregister_worker(&worker("theirs")).await.unwrap();
     assert!(!dir.path().join("workers/theirs.lock").exists());
-    assert_eq!(here.rescue(&RescueBy::DeadProcess).await.unwrap(), Rescued { jobs: 1, watched: 0 });
+    assert_eq!(
+        here.rescue(&RescueBy::DeadProcess).await.unwrap(),
+        RescueOutcome { jobs: 1, watched: 0 }
+    );
 }
 
 #[tokio::test]
@@ -325,7 +343,7 @@ fn open(path: &Path) -> SqliteStore {
 
 async fn insert(store: &SqliteStore) -> Job {
     match store.insert(an_insert(a_job())).await {
-        Ok(Inserted::New(job)) => job,
+        Ok(InsertOutcome::New(job)) => job,
         other => panic!("{other:?}"),
     }
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use outlast_core::{
-    Day, EndNotices, Insert, Inserted, NewJob, NoticeClaim, RecoverySemantics, ResendPolicy,
+    Day, EndNotices, Insert, InsertOutcome, NewJob, NoticeClaim, RecoverySemantics, ResendPolicy,
     ResumePolicy, Scope, Settlement, SpendBy, SpendQuery, SpendSum, Store, StoreError, WorkerId,
 };
 use outlast_store::{Restore, SqliteStore, SystemClock};
@@ -42,7 +42,7 @@ async fn g6_200_starts_at_once_stay_within_the_days_limit() {
     let mut made = 0;
     for start in starts {
         match start.await.unwrap() {
-            Ok(Inserted::New(_)) => made += 1,
+            Ok(InsertOutcome::New(_)) => made += 1,
             Err(StoreError::BudgetExceeded(_)) => {}
             other => panic!("{other:?}"),
         }

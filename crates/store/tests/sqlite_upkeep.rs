@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use outlast_core::{
-    Body, Checkpoint, ConversationId, EndNotices, Insert, Inserted, Job, JobQuery, JobState,
+    Body, Checkpoint, ConversationId, EndNotices, Insert, InsertOutcome, Job, JobQuery, JobState,
     NewJob, Output, Prune, RecoverySemantics, Request, RescueBy, ResendPolicy, ResumePolicy, Scope,
     Settlement, Store, StoreError,
 };
@@ -45,6 +45,20 @@ async fn the_log_is_emptied_into_the_file_while_the_store_is_open() {
     store.close().await;
     assert!(!dir.path().join("jobs.db-wal").exists(), "and nothing is left of it at the end");
     assert_eq!(list(&open(&file)).await, 90);
+}
+
+/// J3: a check of citations keeps its result as data, which `store check` looks for.
+#[tokio::test]
+async fn j3_a_citation_check_without_a_result_is_found() {
+    let (store, _dir) = a_store();
+    let new = NewJob::check_of_text(a_job().owner, "a document", "Text [1].".to_owned());
+    let job = insert(&store, new.clone()).await;
+    let claimed = store.claim_by_id(&worker("w1"), &[new.profile], &job.id, LEASE).await;
+    let lease = claimed.unwrap().unwrap().lease;
+    let settlement = Settlement::Succeed { output: Arc::new(a_report()), raw: None };
+    store.settle(&lease, settlement).await.unwrap();
+    let problem = format!("job {} is a citation check without a result", job.id);
+    assert_eq!(store.check().await.unwrap(), [problem]);
 }
 
 /// A long result is written in place, in pages that go to the log before the commit.
@@ -365,7 +379,7 @@ fn open(path: &Path) -> SqliteStore {
 
 async fn insert(store: &SqliteStore, job: NewJob) -> Job {
     match store.insert(an_insert(job)).await {
-        Ok(Inserted::New(job)) => job,
+        Ok(InsertOutcome::New(job)) => job,
         other => panic!("{other:?}"),
     }
 }

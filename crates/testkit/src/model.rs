@@ -6,6 +6,7 @@
 //! it.
 
 mod operation;
+mod questions;
 mod settings;
 mod view;
 mod pair;

@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use outlast_core::{
-    BeginError, Body, Cost, Output, Profile, Progress, Provider, ProviderError, ProviderErrorKind,
-    RecoverySemantics, RemoteRun, Request, ResendPolicy, ResumePolicy, Run, Step, StopOutcome,
-    Timestamp, Usage,
+    BeginError, Body, Cost, NewQuestion, Output, Profile, Progress, Provider, ProviderError,
+    ProviderErrorKind, QuestionState, RecoverySemantics, RemoteRun, Request, ResendPolicy,
+    ResumePolicy, Run, RunJournal, Step, StopOutcome, StoreError, Timestamp, Usage,
 };
 use serde_json::Value;
 use tokio::sync::{Notify, watch};
@@ -52,6 +52,8 @@ pub enum Act {
     Done(&'static str),
     /// Returns this report with a cost.
     DoneFor(&'static str, Cost),
+    /// Asks for an approval and stops until it is answered; a no cancels the job.
+    Ask(NewQuestion),
     /// Fails.
     Fail(ProviderErrorKind),
     /// Panics in the adapter.
@@ -179,7 +181,14 @@ impl Scripted {
         state.runs.entry(remote.id.clone()).or_default();
         state.followers += 1;
         drop(state);
-        Box::new(ScriptedRun { provider: Arc::clone(self), remote, text: None })
+        Box::new(ScriptedRun { provider: Arc::clone(self), remote, text: None, journal: None })
+    }
+
+    /// Removes a run's next act.
+    fn drop_act(&self, run: &str) {
+        if let Some(acts) = self.state().runs.get_mut(run) {
+            acts.pop_front();
+        }
     }
 
     /// Takes a run's next act; a report is kept for the next caller.
@@ -189,6 +198,8 @@ impl Scripted {
         match acts.front()? {
             Act::Done(text) => Some(Act::Done(text)),
             Act::DoneFor(text, cost) => Some(Act::DoneFor(text, *cost)),
+            // Asked again by the next attempt, until it is answered.
+            Act::Ask(question) => Some(Act::Ask(question.clone())),
             Act::Progress(_) | Act::Writes(..) | Act::Moved(_) | Act::Fail(_) | Act::Panic => {
                 acts.pop_front()
             }
@@ -300,12 +311,21 @@ struct ScriptedRun {
     provider: Arc<Scripted>,
     remote: RemoteRun,
     text: Option<&'static str>,
+    journal: Option<RunJournal>,
+}
+
+fn lost(_: StoreError) -> ProviderError {
+    error(ProviderErrorKind::Unreachable)
 }
 
 #[async_trait]
 impl Run for ScriptedRun {
     fn remote(&self) -> RemoteRun {
         self.remote.clone()
+    }
+
+    fn set_journal(&mut self, journal: RunJournal) {
+        self.journal = Some(journal);
     }
 
     fn text(&self) -> Option<String> {
@@ -332,6 +352,20 @@ impl Run for ScriptedRun {
                 Some(Act::DoneFor(text, cost)) => {
                     let output = Output { cost, ..report(text) };
                     return Ok(Step::Done { output: Box::new(output), raw: None });
+                }
+                Some(Act::Ask(question)) => {
+                    let journal = self.journal.as_ref().expect("the engine has set it");
+                    let asked = journal.ask(&question).await.map_err(lost)?;
+                    match asked.state {
+                        QuestionState::Open => return Ok(Step::Wait),
+                        QuestionState::Answered(answer) if answer.text == NewQuestion::YES => {
+                            journal.close_question(&question.key).await.map_err(lost)?;
+                            self.provider.drop_act(&self.remote.id);
+                        }
+                        QuestionState::Answered(_) | QuestionState::NotAnswered => {
+                            return Ok(Step::Cancel);
+                        }
+                    }
                 }
                 Some(Act::Fail(kind)) => return Err(error(kind)),
                 Some(Act::Panic) => panic!("scripted"),

@@ -6,6 +6,7 @@
 
 mod fixture;
 
+pub mod asking;
 pub mod cancelling;
 pub mod changing;
 pub mod claiming;
@@ -134,6 +135,16 @@ macro_rules! store_suite {
                 a_job_settles_once
                 a_result_never_changes_once_it_was_read
             }
+            asking {
+                m4_a_waiting_job_has_no_worker_until_it_is_answered
+                m4_one_of_many_concurrent_answers_counts
+                m4_the_deadline_decides_without_an_answer
+                m4_only_the_owner_can_answer
+                m4_a_stale_lease_asks_nothing
+                m4_waiting_jobs_are_listed_and_counted_as_such
+                m4_the_question_of_an_ended_job_is_deleted
+                m4_a_question_survives_the_crash_of_its_worker
+            }
             cancelling {
                 a_queued_job_is_cancelled_immediately
                 a_cancel_before_the_run_leaves_no_pending_stop
@@ -214,6 +225,7 @@ macro_rules! store_suite {
             }
             telling {
                 g7_every_end_leaves_a_notice
+                m4_a_question_leaves_a_notice
                 a_retry_or_an_unpromised_job_leaves_no_notice
                 g7_a_claimed_notice_has_one_caller_until_its_lease_ends
                 many_concurrent_callers_claim_each_notice_once
@@ -255,6 +267,7 @@ macro_rules! store_suite {
                 k2_outputs_and_pages_are_cut_and_cleaned
                 k2_a_page_stays_as_long_as_a_job_that_has_read_it
                 k2_a_journal_belongs_to_its_job
+                k12_an_interrupted_step_is_resolved_by_its_owner
             }
             continuing {
                 k3_a_new_job_takes_over_the_run_of_a_failed_one
@@ -264,6 +277,7 @@ macro_rules! store_suite {
                 k3_a_repeated_call_continues_the_run_that_its_failure_left
                 k3_a_failed_or_cancelled_run_is_charged_the_sum_of_its_steps
                 k3_the_row_of_a_continued_run_counts_once
+                k12_a_repeated_command_takes_over_its_steps
             }
             subjects {
                 j1_a_report_has_one_unfinished_check

@@ -21,10 +21,10 @@ pub(crate) struct Call {
     pub(crate) arguments: String,
     pub(crate) digest: Option<CallDigest>,
     /// The caller that waits for the answer; `None` when the call was handed off or its caller has left.
-    pub(crate) caller: Option<Caller>,
+    pub(crate) caller: Option<CallClient>,
     /// The time at which it is handed off.
     pub(crate) deadline: Option<Instant>,
-    pub(crate) outcome: Option<Outcome>,
+    pub(crate) outcome: Option<CallEnd>,
     pub(crate) row: CallRow,
     /// True while the front is writing the answer.
     pub(crate) is_delivering: bool,
@@ -70,7 +70,7 @@ impl CallDigest {
 
 /// The client's side of a call.
 #[derive(Clone, Debug)]
-pub(crate) struct Caller {
+pub(crate) struct CallClient {
     /// The client's id of the call, as the client wrote it.
     pub(crate) id: String,
     pub(crate) token: Option<String>,
@@ -80,7 +80,7 @@ pub(crate) struct Caller {
     pub(crate) client: Option<String>,
 }
 
-impl Caller {
+impl CallClient {
     pub(crate) fn new(params: &CallParams<'_>, id: &str) -> Self {
         let meta = params.meta();
         Self {
@@ -102,7 +102,7 @@ pub(crate) enum CallRow {
 
 /// The end of a call.
 #[derive(Clone, Debug)]
-pub(crate) enum Outcome {
+pub(crate) enum CallEnd {
     /// The server's own line.
     Answered(Arc<Vec<u8>>),
     /// The call may or may not have happened.
@@ -110,7 +110,11 @@ pub(crate) enum Outcome {
 }
 
 impl Call {
-    pub(crate) fn new(params: &CallParams<'_>, digest: Option<CallDigest>, caller: Caller) -> Self {
+    pub(crate) fn new(
+        params: &CallParams<'_>,
+        digest: Option<CallDigest>,
+        caller: CallClient,
+    ) -> Self {
         let arguments = params.arguments.map_or("{}", |arguments| arguments.get());
         Self {
             tool: params.name.clone().into_owned(),
@@ -150,8 +154,8 @@ impl Call {
     /// Reports its outcome to its row.
     pub(crate) fn settle_row(&self) {
         let event = match &self.outcome {
-            Some(Outcome::Answered(line)) => parse_answer(line).map(RowEvent::Answered),
-            Some(Outcome::Lost(why)) => Some(RowEvent::Lost(why.clone())),
+            Some(CallEnd::Answered(line)) => parse_answer(line).map(RowEvent::Answered),
+            Some(CallEnd::Lost(why)) => Some(RowEvent::Lost(why.clone())),
             None => None,
         };
         if let Some(event) = event {
@@ -160,10 +164,10 @@ impl Call {
     }
 
     /// Returns the answer for this caller.
-    pub(crate) fn answer(&self, caller: &Caller) -> Option<Vec<u8>> {
+    pub(crate) fn answer(&self, caller: &CallClient) -> Option<Vec<u8>> {
         Some(match self.outcome.as_ref()? {
-            Outcome::Answered(line) => with_id(line, &caller.id),
-            Outcome::Lost(why) => failure_answer(caller, why),
+            CallEnd::Answered(line) => with_id(line, &caller.id),
+            CallEnd::Lost(why) => failure_answer(caller, why),
         })
     }
 }
@@ -203,13 +207,13 @@ pub(crate) fn parse_answer(line: &[u8]) -> Option<StoredAnswer> {
 }
 
 /// Returns our own answer as a tool error, which every client accepts, also for a tool with an output schema.
-pub(crate) fn tool_error(caller: &Caller, text: &str, job: Option<&str>) -> Vec<u8> {
+pub(crate) fn tool_error(caller: &CallClient, text: &str, job: Option<&str>) -> Vec<u8> {
     answer_line(caller, tool_error_result(text, job))
 }
 
 /// Returns the answer to a call that was handed off: how to get its result, and how to be notified of its end (L1).
 pub(crate) fn hand_off_answer(
-    caller: &Caller,
+    caller: &CallClient,
     mut text: String,
     job: &JobId,
     wait: Option<&WaitCommand>,
@@ -233,7 +237,7 @@ fn tool_error_result(text: &str, job: Option<&str>) -> Value {
 
 /// Returns our own answer with a text.
 pub(crate) fn text_result(
-    caller: &Caller,
+    caller: &CallClient,
     text: &str,
     job: Option<&str>,
     is_error: bool,
@@ -250,7 +254,7 @@ fn result_value(text: &str, job: Option<&str>) -> Value {
     result
 }
 
-fn answer_line(caller: &Caller, mut result: Value) -> Vec<u8> {
+fn answer_line(caller: &CallClient, mut result: Value) -> Vec<u8> {
     if caller.is_modern {
         result["resultType"] = "complete".into();
     }
@@ -258,7 +262,7 @@ fn answer_line(caller: &Caller, mut result: Value) -> Vec<u8> {
 }
 
 /// Returns the answer to a call that may or may not have happened.
-pub(crate) fn failure_answer(caller: &Caller, why: &str) -> Vec<u8> {
+pub(crate) fn failure_answer(caller: &CallClient, why: &str) -> Vec<u8> {
     let text = format!(
         "SUBMIT_UNKNOWN: {why}. The call may or may not have happened, and it was not made again. Look at what it \
          should have changed before you call it again."

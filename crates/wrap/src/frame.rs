@@ -75,7 +75,7 @@ pub(crate) struct Hello {
     pub(crate) settings: WrapSettings,
     /// The first message of the client, if it is already known: a host process that served another client accepts only
     /// an equal one.
-    pub(crate) greeting: Option<Greeting>,
+    pub(crate) greeting: Option<GreetingFrame>,
     /// The name of the front.
     #[serde(default)]
     pub(crate) front: String,
@@ -94,7 +94,7 @@ pub(crate) struct Hello {
 /// The identity of a client: the method and the params of its first message, if that is a greeting of the older era;
 /// otherwise no method, and the client's description of itself in each request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Greeting {
+pub(crate) struct GreetingFrame {
     pub(crate) method: String,
     pub(crate) params: String,
 }

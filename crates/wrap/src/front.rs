@@ -19,7 +19,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
-use crate::call::{Caller, failure_answer};
+use crate::call::{CallClient, failure_answer};
 use crate::frame::{Hello, ToFront, ToHost};
 use crate::host::{HostIdentity, until};
 use crate::line::MAX_LINE_TEXT;
@@ -58,7 +58,7 @@ pub struct FrontOptions {
 struct PendingRequest {
     line: Vec<u8>,
     /// Set for a tool call, which is never sent twice.
-    call: Option<Caller>,
+    call: Option<CallClient>,
 }
 
 struct Front {
@@ -270,7 +270,7 @@ impl Front {
         if let Some(message) = message {
             self.session.observe(&line, &message);
             if let MessageKind::Request { id, method } = message.kind() {
-                let call = (method == "tools/call").then(|| Caller::new(&message.params(), id));
+                let call = (method == "tools/call").then(|| CallClient::new(&message.params(), id));
                 let kept = if call.is_some() { Vec::new() } else { line.clone() };
                 self.waiting.insert(id_key(id), PendingRequest { line: kept, call });
             }
@@ -297,7 +297,7 @@ impl Front {
     async fn lose_calls(&mut self) -> bool {
         self.link = None;
         let lost = self.waiting.extract_if(.., |_, waiting| waiting.call.is_some());
-        let lost: Vec<Caller> = lost.filter_map(|(_, waiting)| waiting.call).collect();
+        let lost: Vec<CallClient> = lost.filter_map(|(_, waiting)| waiting.call).collect();
         for caller in lost {
             let why = "the process that kept the server was killed before it answered";
             let answer = failure_answer(&caller, why);

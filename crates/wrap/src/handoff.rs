@@ -2,7 +2,7 @@
 
 use tokio::time::Instant;
 
-use crate::call::{Call, CallDigest, CallRow, Caller, hand_off_answer, own_id, tool_error};
+use crate::call::{Call, CallClient, CallDigest, CallRow, hand_off_answer, own_id, tool_error};
 use crate::frame::ToFront;
 use crate::host::{Host, HostEvent};
 use crate::message::{CallParams, CancelParams, Message, id_key, replace_parts};
@@ -12,7 +12,7 @@ impl Host {
     /// Begins a call of the client: a new one, or one that continues (H5).
     pub(crate) fn begin_call(&mut self, line: &[u8], message: &Message<'_>, id: &str) {
         let params: CallParams<'_> = message.params();
-        let caller = Caller::new(&params, id);
+        let caller = CallClient::new(&params, id);
         let digest = CallDigest::new(&params);
         if let Some(digest) = &digest {
             let repeats = |call: &Call| call.digest.as_ref().is_some_and(|it| digest.repeats(it));
@@ -40,7 +40,7 @@ impl Host {
     }
 
     /// Attaches a caller to a call that continues, or delivers its outcome.
-    pub(crate) fn attach(&mut self, number: u64, caller: Caller) {
+    pub(crate) fn attach(&mut self, number: u64, caller: CallClient) {
         let Some(call) = self.calls.get_mut(&number) else { return };
         call.caller = Some(caller);
         let patience = self.settings.patience(&call.tool);

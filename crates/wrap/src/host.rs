@@ -25,7 +25,7 @@ use crate::line::MAX_LINE_TEXT;
 use crate::message::Message;
 use crate::paths;
 use crate::result_tool::ResultTool;
-use crate::rows::{CallRows, CancelledJob, Found, Row, Rows};
+use crate::rows::{CallRows, CancelledJob, Row, Rows, WrappedJobState};
 use crate::server::{Backlog, ServerProcess};
 use crate::session::ClientSession;
 use crate::settings::WrapSettings;
@@ -102,7 +102,7 @@ pub(crate) enum HostEvent {
     SessionLost(u64),
     RowMade(u64, Result<Row, String>),
     /// The result of the `get_result` lookup in the store, for the caller that asked.
-    Found(crate::result_tool::ResultCall, Result<Found, String>),
+    Found(crate::result_tool::ResultCall, Result<WrappedJobState, String>),
 }
 
 impl HostEvent {
@@ -125,6 +125,14 @@ pub(crate) struct Question {
     pub(crate) id: String,
     pub(crate) method: String,
     pub(crate) since: Instant,
+}
+
+impl Question {
+    /// Returns the time when the server gets an answer although no client is connected; `None` for a question that its
+    /// user must answer.
+    pub(crate) fn answer_by(&self, idle: Duration) -> Option<Instant> {
+        (self.method != "elicitation/create").then(|| self.since + idle)
+    }
 }
 
 /// A request of the client, other than a call, without an answer.

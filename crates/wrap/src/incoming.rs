@@ -2,7 +2,7 @@
 
 use serde_json::value::RawValue;
 
-use crate::call::{Caller, looks_own, own_id, with_id};
+use crate::call::{CallClient, looks_own, own_id, with_id};
 use crate::host::{Host, Request};
 use crate::message::{CallParams, Message, MessageKind, MetaParams, id_key, replace_parts};
 use crate::result_tool::NAME as RESULT_TOOL;
@@ -29,7 +29,7 @@ impl Host {
                 if method == "tools/call" {
                     let params: CallParams<'_> = message.params();
                     if self.result_tool.is_called_by(&params) {
-                        return self.find_result(&params, Caller::new(&params, id));
+                        return self.find_result(&params, CallClient::new(&params, id));
                     }
                     // A client that asks for a task gets the server's own task.
                     if params.task.is_none() {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use outlast_core::{Cost, Progress, StopOutcome};
 use tokio::time::Instant;
 
-use crate::call::{Outcome, call_number, looks_own, own_id, parse_answer, with_id};
+use crate::call::{CallEnd, call_number, looks_own, own_id, parse_answer, with_id};
 use crate::frame::ToFront;
 use crate::host::{CallStop, Host, Question};
 use crate::message::{
@@ -80,7 +80,7 @@ impl Host {
         {
             self.report_stop(number, Some(stop_outcome(&line)));
             // If there is no such call, it was cancelled or belongs to a client that has left.
-            return self.call_ended(number, Outcome::Answered(Arc::new(line)));
+            return self.call_ended(number, CallEnd::Answered(Arc::new(line)));
         }
         if self.own_requests.remove(id) {
             return;
@@ -218,8 +218,8 @@ impl Host {
     /// Asks the server to stop a call. Returns the outcome if it is already known.
     fn stop_call(&mut self, number: u64) -> Option<StopOutcome> {
         match self.calls.get(&number).and_then(|call| call.outcome.as_ref()) {
-            Some(Outcome::Answered(line)) => return Some(stop_outcome(line)),
-            Some(Outcome::Lost(_)) => return Some(StopOutcome::Unknown),
+            Some(CallEnd::Answered(line)) => return Some(stop_outcome(line)),
+            Some(CallEnd::Lost(_)) => return Some(StopOutcome::Unknown),
             None => {}
         }
         let own = own_id(number);
@@ -230,7 +230,7 @@ impl Host {
             );
             self.send_now(note.into_bytes());
         }
-        self.call_ended(number, Outcome::Lost("the call was cancelled by its owner".to_owned()));
+        self.call_ended(number, CallEnd::Lost("the call was cancelled by its owner".to_owned()));
         (!was_sent).then_some(StopOutcome::Ended { cost: Cost::Unknown })
     }
 
@@ -247,20 +247,17 @@ impl Host {
         }
     }
 
-    /// Answers the questions that no client was there to answer.
+    /// Answers the requests of the server that no client was there to answer. A question for the user waits for the
+    /// next client, as long as this process runs.
     pub(crate) fn answer_old_questions(&mut self, now: Instant) {
         let idle = self.idle;
-        let old = self.questions.extract_if(.., |_, question| question.since + idle <= now);
-        for question in old.map(|(_, question)| question).collect::<Vec<_>>() {
-            let id = question.id;
-            let answer = match question.method.as_str() {
-                "elicitation/create" => response(&id, "result", "{\"action\":\"cancel\"}"),
-                _ => {
-                    let error = "{\"code\":-32603,\"message\":\"no client is connected\"}";
-                    response(&id, "error", error)
-                }
-            };
-            self.send_now(answer);
+        let is_old = |question: &Question| {
+            question.answer_by(idle).is_some_and(|answer_by| answer_by <= now)
+        };
+        let old = self.questions.extract_if(.., |_, question| is_old(question));
+        for (_, question) in old.collect::<Vec<_>>() {
+            let error = "{\"code\":-32603,\"message\":\"no client is connected\"}";
+            self.send_now(response(&question.id, "error", error));
         }
     }
 }

@@ -8,13 +8,13 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use crate::call::{CallDigest, Caller, failure_answer, text_result, tool_error};
+use crate::call::{CallClient, CallDigest, failure_answer, text_result, tool_error};
 use crate::host::{Host, HostEvent, Request};
 use crate::journal::UndeliveredCall;
 use crate::message::{
     CallParams, Message, ToolsPage, id_key, read_or_default, replace_parts, response,
 };
-use crate::rows::{Found, KnownHost, StoredAnswer};
+use crate::rows::{KnownHost, StoredAnswer, WrappedJobState};
 use crate::session::hex;
 
 pub(crate) const NAME: &str = "get_result";
@@ -34,7 +34,7 @@ pub(crate) struct ResultTool {
 /// A call of `get_result`.
 #[derive(Debug)]
 pub(crate) struct ResultCall {
-    caller: Caller,
+    caller: CallClient,
     job: JobId,
     offset: usize,
     /// Set if an equal call was repeated, and asks for the earlier one.
@@ -155,7 +155,7 @@ fn definition(name: &str) -> Value {
 
 impl Host {
     /// Answers `get_result`: from a call of this host process, or from the store.
-    pub(crate) fn find_result(&mut self, params: &CallParams<'_>, caller: Caller) {
+    pub(crate) fn find_result(&mut self, params: &CallParams<'_>, caller: CallClient) {
         let Arguments { job_id, offset } = read_or_default(params.arguments);
         let Ok(job) = job_id.parse::<JobId>() else {
             let text = "INVALID_ARGUMENT: job_id must be the id that a call was answered with: 32 hexadecimal digits";
@@ -216,7 +216,7 @@ impl Host {
     }
 
     /// Answers a call with the outcome of the call that was left.
-    pub(crate) fn answer_left_behind(&mut self, number: u64, caller: Caller, line: &[u8]) {
+    pub(crate) fn answer_left_behind(&mut self, number: u64, caller: CallClient, line: &[u8]) {
         let job = self.journal.unreceived.get(&number).and_then(|call| call.job.clone());
         let Some(job) = job.and_then(|job| job.parse().ok()) else {
             self.journal.record_received(number);
@@ -229,7 +229,11 @@ impl Host {
     }
 
     /// Handles the answer of the store.
-    pub(crate) fn answer_found(&mut self, asked: ResultCall, found: Result<Found, String>) {
+    pub(crate) fn answer_found(
+        &mut self,
+        asked: ResultCall,
+        found: Result<WrappedJobState, String>,
+    ) {
         let ResultCall { caller, job, offset, left_behind, front } = asked;
         if let Some(left) = &left_behind {
             let asker = (front, id_key(&caller.id));
@@ -240,12 +244,12 @@ impl Host {
             return self.close_if_done();
         }
         if let (Some(left), Ok(found)) = (left_behind, &found) {
-            let is_over = !matches!(found, Found::Running(_));
-            let is_old = matches!(found, Found::Answered(_, age) if *age > REPLAYED);
+            let is_over = !matches!(found, WrappedJobState::Running(_));
+            let is_old = matches!(found, WrappedJobState::Answered(_, age) if *age > REPLAYED);
             if is_over {
                 self.journal.record_received(left.number);
             }
-            if (is_old || matches!(found, Found::Unknown))
+            if (is_old || matches!(found, WrappedJobState::Unknown))
                 && let Some(message) = Message::read(&left.line)
             {
                 return self.begin_call(&left.line, &message, &caller.id);
@@ -254,21 +258,21 @@ impl Host {
         let id = job.to_string();
         let name = self.result_tool.display_name();
         let (text, job) = match found {
-            Ok(Found::Answered(answer, _)) => {
+            Ok(WrappedJobState::Answered(answer, _)) => {
                 self.answer(&caller.id, self.page(&caller, &id, &answer, offset));
                 return self.close_if_done();
             }
-            Ok(Found::Running(progress)) => {
+            Ok(WrappedJobState::Running(progress)) => {
                 let so_far = progress.map(|it| format!(" ({})", it.message)).unwrap_or_default();
                 let again = format!("Call {name} again with {{\"job_id\": \"{id}\"}}.");
                 (format!("The call is still running{so_far}. {again}"), Some(&*id))
             }
-            Ok(Found::Failed(why)) => {
+            Ok(WrappedJobState::Failed(why)) => {
                 let text =
                     format!("The call has no result: {why}. It may or may not have happened.");
                 (text, Some(&*id))
             }
-            Ok(Found::Unknown) => {
+            Ok(WrappedJobState::Unknown) => {
                 (format!("JOB_NOT_FOUND: there is no job {id}, or it is no longer kept"), None)
             }
             Err(error) => {
@@ -282,7 +286,7 @@ impl Host {
     }
 
     /// Returns the stored answer unchanged, or a part of one that is too long.
-    fn page(&self, caller: &Caller, id: &str, answer: &StoredAnswer, offset: usize) -> Vec<u8> {
+    fn page(&self, caller: &CallClient, id: &str, answer: &StoredAnswer, offset: usize) -> Vec<u8> {
         let max = usize::try_from(self.settings.max_result).unwrap_or(usize::MAX);
         if offset == 0 && answer.value.len() <= max {
             return response(&caller.id, answer.key, &answer.value);

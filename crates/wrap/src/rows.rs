@@ -94,7 +94,7 @@ pub(crate) struct Row {
 
 /// The state of a job that was asked for.
 #[derive(Debug)]
-pub(crate) enum Found {
+pub(crate) enum WrappedJobState {
     Unknown,
     Running(Option<Progress>),
     /// The answer, and the time since the job ended.
@@ -121,21 +121,21 @@ pub(crate) struct CancelledJob {
 /// The rows of this host process.
 #[derive(Clone)]
 pub(crate) struct Rows {
-    shared: Arc<Shared>,
+    shared: Arc<RowsShared>,
 }
 
-struct Shared {
+struct RowsShared {
     store: Arc<dyn CallRows>,
     profile: Profile,
     runs: Runs,
     cancelled: mpsc::UnboundedSender<CancelledJob>,
-    opened: OnceCell<Opened>,
+    opened: OnceCell<OpenedRows>,
     stop: Shutdown,
 }
 
 type Runs = Arc<Mutex<HashMap<JobId, mpsc::UnboundedReceiver<RowEvent>>>>;
 
-struct Opened {
+struct OpenedRows {
     engine: Engine,
     worker: Mutex<Option<tokio::task::JoinHandle<()>>>,
 }
@@ -149,12 +149,12 @@ impl Rows {
         // A profile of this process alone: no other worker takes the jobs of a host process that is running.
         let profile = Profile::new(format!("{PROVIDER}/{}", uuid::Uuid::new_v4().simple()));
         let (runs, opened) = (Runs::default(), OnceCell::new());
-        let shared = Shared { store, profile, runs, cancelled, opened, stop: Shutdown::new() };
+        let shared = RowsShared { store, profile, runs, cancelled, opened, stop: Shutdown::new() };
         Self { shared: Arc::new(shared) }
     }
 
-    async fn opened(&self) -> Result<&Opened, String> {
-        let Shared { store, profile, runs, cancelled, opened, stop } = &*self.shared;
+    async fn opened(&self) -> Result<&OpenedRows, String> {
+        let RowsShared { store, profile, runs, cancelled, opened, stop } = &*self.shared;
         opened
             .get_or_try_init(async || {
                 let providers = providers(profile, runs.clone(), cancelled.clone());
@@ -165,7 +165,7 @@ impl Rows {
                         tracing::error!(%error, "the worker of wrapped calls ended");
                     }
                 });
-                Ok(Opened { engine, worker: Mutex::new(Some(worker)) })
+                Ok(OpenedRows { engine, worker: Mutex::new(Some(worker)) })
             })
             .await
     }
@@ -231,7 +231,7 @@ impl Rows {
         id: JobId,
         wait: Duration,
         host: KnownHost,
-    ) -> Result<Found, String> {
+    ) -> Result<WrappedJobState, String> {
         let opened = self.opened().await?;
         let (engine, store) = (&opened.engine, &*self.shared.store);
         let scope = Scope::Owner(store.owner());
@@ -239,7 +239,7 @@ impl Rows {
         loop {
             engine.find_dead_workers().await;
             let job = engine.job(&scope, &id).await.map_err(|error| error.to_string())?;
-            let Some(mut job) = job.filter(is_wrapped) else { return Ok(Found::Unknown) };
+            let Some(mut job) = job.filter(is_wrapped) else { return Ok(WrappedJobState::Unknown) };
             if is_left_behind(&job, engine, host).await? {
                 end_calls(&job.new.profile, store).await?;
             }
@@ -247,7 +247,7 @@ impl Rows {
             if job.ended_at().is_none() {
                 let polled = engine.poll(&scope, &id, rest.min(HOST_LOOK)).await;
                 let Some(reading) = polled.map_err(|error| error.to_string())? else {
-                    return Ok(Found::Unknown);
+                    return Ok(WrappedJobState::Unknown);
                 };
                 job = reading.job;
             }
@@ -328,20 +328,23 @@ fn is_wrapped(job: &Job) -> bool {
     job.new.profile.provider() == PROVIDER
 }
 
-fn found(job: Job, now: Timestamp) -> Found {
+fn found(job: Job, now: Timestamp) -> WrappedJobState {
     match &job.state {
-        JobState::Queued { .. } | JobState::Running { .. } => Found::Running(job.progress),
+        JobState::Queued { .. } | JobState::Running { .. } => {
+            WrappedJobState::Running(job.progress)
+        }
         JobState::Succeeded { output, .. } => match stored_answer(output) {
-            Some(answer) => {
-                Found::Answered(answer, job.ended_at().map(|at| now.since(at)).unwrap_or_default())
-            }
-            None => Found::Failed("its result cannot be read".to_owned()),
+            Some(answer) => WrappedJobState::Answered(
+                answer,
+                job.ended_at().map(|at| now.since(at)).unwrap_or_default(),
+            ),
+            None => WrappedJobState::Failed("its result cannot be read".to_owned()),
         },
         JobState::Failed { .. } => {
             let why = job.failures.last().map(|failure| failure.message.clone());
-            Found::Failed(why.unwrap_or_default())
+            WrappedJobState::Failed(why.unwrap_or_default())
         }
-        JobState::Cancelled { .. } => Found::Failed("it was cancelled".to_owned()),
+        JobState::Cancelled { .. } => WrappedJobState::Failed("it was cancelled".to_owned()),
     }
 }
 

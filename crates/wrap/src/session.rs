@@ -7,14 +7,14 @@ use serde_json::value::RawValue;
 use sha2::{Digest as _, Sha256};
 
 use crate::canonical;
-use crate::frame::Greeting;
+use crate::frame::GreetingFrame;
 use crate::message::{Message, MetaParams, client_name};
 
 /// The client's side of a session.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ClientSession {
     /// The client's greetings: its first message, and `initialize` if that came later.
-    greetings: Vec<Greeting>,
+    greetings: Vec<GreetingFrame>,
     pub(crate) initialize: Option<Vec<u8>>,
     initialized: Option<Vec<u8>>,
     level: Option<Vec<u8>>,
@@ -65,13 +65,13 @@ impl ClientSession {
     }
 
     /// Returns true if a client with this greeting is this client.
-    pub(crate) fn has(&self, greeting: &Greeting) -> bool {
+    pub(crate) fn has(&self, greeting: &GreetingFrame) -> bool {
         self.greetings.contains(greeting)
     }
 
     /// Returns a short name for the client.
     pub(crate) fn mark(&self) -> Option<String> {
-        self.greetings.last().map(Greeting::mark)
+        self.greetings.last().map(GreetingFrame::mark)
     }
 
     /// Returns true if this is a short name of this client.
@@ -92,7 +92,7 @@ impl ClientSession {
     }
 }
 
-impl Greeting {
+impl GreetingFrame {
     /// Returns a short name for the greeting.
     fn mark(&self) -> String {
         hex(&Sha256::digest(format!("{}\0{}", self.method, self.params)))
@@ -105,13 +105,16 @@ pub(crate) fn hex(bytes: &[u8]) -> String {
 
 /// Returns the identity of a client from its first message, unless that is an answer. A client of the stateless era may
 /// send any request first, so only its description of itself counts.
-pub(crate) fn greeting(message: &Message<'_>) -> Option<Greeting> {
+pub(crate) fn greeting(message: &Message<'_>) -> Option<GreetingFrame> {
     let method = message.method.as_deref()?;
     if method == "initialize" {
         let params = message.params.map(|params| params.get().to_owned()).unwrap_or_default();
-        return Some(Greeting { method: method.to_owned(), params });
+        return Some(GreetingFrame { method: method.to_owned(), params });
     }
     let client = message.params::<MetaParams<'_>>().meta().client.map_or("", |client| client.get());
     let digest = canonical::digest(client).map(|digest| hex(&digest));
-    Some(Greeting { method: String::new(), params: digest.unwrap_or_else(|| client.to_owned()) })
+    Some(GreetingFrame {
+        method: String::new(),
+        params: digest.unwrap_or_else(|| client.to_owned()),
+    })
 }

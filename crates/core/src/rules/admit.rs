@@ -9,7 +9,7 @@ use super::room::{has_room, request_bytes};
 use super::takeover::RunLeft;
 use crate::{
     Checkpoint, CountedSpend, EndNotices, Fence, Insert, Job, JobId, JobState, LedgerRow, NanoUsd,
-    NewJob, Record, RemoteRun, Resend, Rev, StoreError, Takeover, Timestamp,
+    NewJob, Questions, Record, RemoteRun, Resend, Rev, StoreError, Takeover, Timestamp,
 };
 
 /// The facts about an owner that decide whether a job is added. A store reads them in the transaction of the insert.
@@ -33,7 +33,7 @@ pub struct OwnerUsage {
 
 /// The rows of an insert that is accepted.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Admitted {
+pub struct AdmittedRows {
     /// The queued job. The store assigns its rev when it saves it.
     pub record: Record,
     pub charge: FirstCharge,
@@ -92,7 +92,7 @@ pub fn admit(
     id: JobId,
     notice: EndNotices,
     now: Timestamp,
-) -> Result<Admitted, StoreError> {
+) -> Result<AdmittedRows, StoreError> {
     let Insert {
         job: new,
         key,
@@ -118,9 +118,13 @@ pub fn admit(
     }
     let resumed = resumed_run.clone();
     let left = usage.run_left.as_ref();
-    let run = left.map(|left| left.run.clone()).or(resumed_run);
+    let checkpoint = match (left, resumed_run) {
+        (Some(left), _) => left.checkpoint.clone(),
+        (None, Some(run)) => Checkpoint::Running(run),
+        (None, None) => Checkpoint::NotBegun,
+    };
     let bytes = bytes + left.map_or(0, |left| left.bytes);
-    let mut job = accept(new, run, id, usage.last_turn + 1, now);
+    let mut job = accept(new, checkpoint, id, usage.last_turn + 1, now);
     let charge = match (left, resumed, &reservation) {
         (Some(_) | None, None, None) | (Some(_), Some(_), None) => FirstCharge::None,
         // Nothing is decided, because nothing is bought.
@@ -150,13 +154,13 @@ pub fn admit(
         let (input_hash, life) = (key.input_hash, key.life);
         (key.text, KeyRecord { input_hash, made_at: now, life, answered_at: None })
     });
-    Ok(Admitted { record: Record { job, holder: None, bytes, notice }, charge, key, identity })
+    Ok(AdmittedRows { record: Record { job, holder: None, bytes, notice }, charge, key, identity })
 }
 
 /// Creates a job: queued, due at once, never claimed.
 pub(super) fn accept(
     new: NewJob,
-    resumed_run: Option<RemoteRun>,
+    checkpoint: Checkpoint,
     id: JobId,
     turn: u32,
     now: Timestamp,
@@ -167,10 +171,11 @@ pub(super) fn accept(
         turn,
         state: JobState::Queued { run_at: now },
         failures: Vec::new(),
-        checkpoint: resumed_run.map_or(Checkpoint::NotBegun, Checkpoint::Running),
+        checkpoint,
         allowance: None,
         progress: None,
         partial: None,
+        questions: Questions::default(),
         fence: Fence::NONE,
         created_at: now,
         updated_at: now,

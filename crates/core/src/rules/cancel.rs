@@ -1,14 +1,14 @@
 //! An owner's cancel: terminal at once. The work that is left to do at the provider is recorded.
 
 use crate::{
-    Cancelled, Checkpoint, Cost, JobState, Record, RemoteRun, RemoteStop, StoreError, Timestamp,
+    CancelOutcome, Checkpoint, Cost, JobState, Record, RemoteRun, RemoteStop, StoreError, Timestamp,
 };
 
 /// Ends an unfinished job; a finished one keeps its end.
-pub fn cancel(record: &mut Record, now: Timestamp) -> Cancelled {
+pub fn cancel(record: &mut Record, now: Timestamp) -> CancelOutcome {
     let job = &record.job;
     if job.state.kind().is_terminal() {
-        return Cancelled::Already(job.clone());
+        return CancelOutcome::Already(job.clone());
     }
     let remote = match &job.checkpoint {
         Checkpoint::NotBegun => RemoteStop::NotNeeded,
@@ -18,7 +18,7 @@ pub fn cancel(record: &mut Record, now: Timestamp) -> Cancelled {
         Checkpoint::Running(_) => RemoteStop::Owed,
     };
     record.enter(JobState::Cancelled { at: now, remote, cost: Cost::Unknown }, now);
-    Cancelled::Now(record.job.clone())
+    CancelOutcome::Now(record.job.clone())
 }
 
 /// Records a run that was found after its job was cancelled.
@@ -94,7 +94,7 @@ mod tests {
             (running(Checkpoint::Running(remote())).0, RemoteStop::Owed),
         ];
         for (mut record, expected) in cases {
-            assert!(matches!(cancel(&mut record, NOW), Cancelled::Now(_)));
+            assert!(matches!(cancel(&mut record, NOW), CancelOutcome::Now(_)));
             assert_eq!(record.job.state, cancelled(expected));
             assert_eq!(record.holder, None);
         }
@@ -106,7 +106,7 @@ mod tests {
         settle(&mut record, &lease, &Settlement::Succeed { output: output(), raw: None }, NOW)
             .unwrap();
         let before = record.clone();
-        assert!(matches!(cancel(&mut record, NOW), Cancelled::Already(_)));
+        assert!(matches!(cancel(&mut record, NOW), CancelOutcome::Already(_)));
         assert_eq!(record, before);
     }
 

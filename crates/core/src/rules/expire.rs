@@ -1,7 +1,9 @@
 //! Two ends that the clock decides: a finished job is removed after its retention, and an unfinished one is given up
 //! when its life is over.
 
-use crate::{Job, StateKind, Timestamp, Visibility};
+use std::time::Duration;
+
+use crate::{Job, Question, StateKind, Timestamp, Visibility};
 
 /// Returns the end of a finished job's retention; `None` while it is unfinished or kept for ever.
 ///
@@ -22,15 +24,19 @@ pub fn is_expired(job: &Job, now: Timestamp) -> bool {
     expires_at(job).is_some_and(|end| end <= now)
 }
 
-/// Returns the time when an unfinished job must be given up, whatever attempts it has left.
+/// Returns the time when an unfinished job must be given up, whatever attempts it has left. The time for which it waits
+/// for answers without a worker does not count (M4).
 pub fn life_ends_at(job: &Job) -> Option<Timestamp> {
-    Some(job.created_at.after(job.new.life?))
+    let waited = match &job.questions.current {
+        Some(Question { parked_at: Some(parked_at), deadline, .. }) => deadline.since(*parked_at),
+        Some(_) | None => Duration::ZERO,
+    };
+    let waited = waited.saturating_add(Duration::from_millis(job.questions.waited_ms));
+    Some(job.created_at.after(job.new.life?.saturating_add(waited)))
 }
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
     use crate::rules::tests::{NOW, output, queued};
     use crate::{ConversationId, JobState, RemoteStop};

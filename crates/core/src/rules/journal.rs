@@ -6,8 +6,8 @@ use std::borrow::Cow;
 use super::room::has_room;
 use super::write::check_lease;
 use crate::{
-    Fence, JournalStep, Lease, NanoUsd, NewStep, Page, Record, Resend, StepEnd, StepResult,
-    StepStart, StepState, StoreError, Timestamp,
+    Fence, Job, JobState, JournalStep, Lease, NanoUsd, NewStep, Page, Record, Resend,
+    ResolveOutcome, StepDecision, StepEnd, StepResult, StepStart, StepState, StoreError, Timestamp,
 };
 
 /// The maximum size of a step's output in bytes.
@@ -120,6 +120,33 @@ pub fn end_step(
     let ended_at = Some(now);
     let step = JournalStep { state, spent, tokens_in, tokens_out, ended_at, ..step };
     Ok(Some(StoredStep { step, output: Some(output) }))
+}
+
+/// Applies the decision of a person to a step whose end is not known. Returns the row and the output to save, if it
+/// changes. It presents no lease: no worker may have the job.
+pub fn resolve_step(
+    job: &Job,
+    found: Option<JournalStep>,
+    decision: StepDecision,
+    now: Timestamp,
+) -> (ResolveOutcome, Option<StoredStep>) {
+    if matches!(job.state, JobState::Running { .. }) {
+        return (ResolveOutcome::JobRuns, None);
+    }
+    let Some(step) = found.filter(|step| step.state == StepState::Sending) else {
+        return (ResolveOutcome::NotOpen, None);
+    };
+    let resolved = match decision {
+        StepDecision::Done => StoredStep {
+            step: JournalStep { state: StepState::Done, ended_at: Some(now), ..step },
+            output: Some(String::new()),
+        },
+        // Without a fence it is begun once more: see `begin_step`.
+        StepDecision::Rerun => {
+            StoredStep { step: JournalStep { fence: Fence::NONE, ..step }, output: None }
+        }
+    };
+    (ResolveOutcome::Recorded, Some(resolved))
 }
 
 /// Decides whether a run may keep a page. Returns the page as it is stored; `None` if the run has it already.
@@ -284,6 +311,40 @@ mod tests {
         let open = Some(stored(StepState::Sending, 1).step);
         let stale = end_step(&mut record, &other, open, &end, NOW);
         assert!(matches!(stale, Err(StoreError::LeaseLost)));
+    }
+
+    /// K12: a decision about a step is recorded only while no worker has the job, and only if its end is not known.
+    #[test]
+    fn k12_only_an_interrupted_step_of_a_job_at_rest_is_resolved() {
+        use ResolveOutcome::{JobRuns, NotOpen, Recorded};
+        use StepState::{Done, Failed, Sending};
+        let resting = JobState::Queued { run_at: NOW };
+        let running_since = JobState::Running { since: NOW };
+        let failed = JobState::Failed { at: NOW };
+        let cases = [
+            (&resting, Some(Sending), Recorded),
+            (&failed, Some(Sending), Recorded),
+            (&running_since, Some(Sending), JobRuns),
+            (&failed, Some(Done), NotOpen),
+            (&failed, Some(Failed), NotOpen),
+            (&failed, None, NotOpen),
+        ];
+        for (state, step, expected) in cases {
+            let mut job = running(Checkpoint::NotBegun).0.job;
+            job.state = state.clone();
+            let found = || step.map(|state| stored(state, 9).step);
+            let (outcome, done) = resolve_step(&job, found(), StepDecision::Done, NOW);
+            assert_eq!(outcome, expected, "{state:?} {step:?}");
+            let (outcome, rerun) = resolve_step(&job, found(), StepDecision::Rerun, NOW);
+            assert_eq!(outcome, expected, "{state:?} {step:?}");
+            if let (Some(done), Some(rerun)) = (done, rerun) {
+                assert_eq!((done.step.state, done.output.as_deref()), (Done, Some("")));
+                assert_eq!((rerun.step.state, rerun.step.fence), (Sending, Fence::NONE));
+                assert_eq!(rerun.output, None);
+            } else {
+                assert_ne!(expected, Recorded);
+            }
+        }
     }
 
     #[test]

@@ -21,7 +21,7 @@ const WAITS: [Duration; 7] = [
 /// The notice as it is delivered. It contains neither the question beyond the title nor any part of the result.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct JobEnded<'a> {
+struct JobEvent<'a> {
     event: &'static str,
     job_id: String,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -30,7 +30,8 @@ struct JobEnded<'a> {
     title: &'a str,
     status: &'static str,
     cost: CostTold,
-    ended_at: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ended_at: Option<String>,
 }
 
 #[derive(Serialize)]
@@ -61,15 +62,25 @@ pub fn notice(job: &Job) -> Option<Notice> {
         Visibility::Unpromised => is_research,
     };
     let ended_at = job.ended_at().filter(|_| is_told)?;
-    let told = JobEnded {
-        event: "job.ended",
+    describe("job.ended", job, Some(ended_at.to_string()))
+}
+
+/// Returns the notice of the question that a job has just asked (M4); it replaces one that was not delivered yet.
+pub fn question_notice(job: &Job) -> Option<Notice> {
+    job.open_question()?;
+    describe("job.question", job, None)
+}
+
+fn describe(event: &'static str, job: &Job, ended_at: Option<String>) -> Option<Notice> {
+    let told = JobEvent {
+        event,
         job_id: job.id.to_string(),
         conversation_id: job.new.conversation_id(),
         owner: job.new.owner.as_str(),
         title: &job.new.title,
-        status: job.state.kind().as_str(),
+        status: job.kind().as_str(),
         cost: CostTold::from_job(job),
-        ended_at: ended_at.to_string(),
+        ended_at,
     };
     Some(Notice { job: job.id, body: serde_json::to_string(&told).ok()? })
 }

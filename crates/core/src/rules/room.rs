@@ -17,7 +17,7 @@ pub fn settlement_bytes(settlement: &Settlement) -> u64 {
     let (output, raw) = match settlement {
         Settlement::Succeed { output, raw } => (json_bytes(&**output), raw),
         Settlement::Fail { failure: _, raw } => (0, raw),
-        Settlement::Retry { .. } | Settlement::Release => return 0,
+        Settlement::Retry { .. } | Settlement::Release | Settlement::Wait => return 0,
     };
     output + raw.as_ref().map_or(0, |raw| raw.len() as u64)
 }

@@ -1,15 +1,16 @@
 //! The takeover of a run: a new job continues the run of an ended one from its journal, so that it buys no step twice
-//! (K3).
+//! (K3). A command begins again, and finds the steps that it took (K12).
 
 use crate::{
-    Checkpoint, Fence, JobState, JournalStep, LedgerRow, NewJob, Record, RemoteRun, RemoteStop,
-    Resend, StepState, Timestamp,
+    Checkpoint, Fence, JobState, JournalStep, LedgerRow, NewJob, Record, RemoteStop, Resend,
+    StepState, Timestamp,
 };
 
 /// The run of an ended job that a new job takes over.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RunLeft {
-    pub run: RemoteRun,
+    /// The checkpoint at which the new job begins.
+    pub checkpoint: Checkpoint,
     /// The number of bytes of its steps and pages, which move to the new job.
     pub bytes: u64,
     /// The row of the ledger that the new job's row replaces.
@@ -23,14 +24,24 @@ impl RunLeft {
     }
 }
 
-/// Releases the run of an ended job to a new one. Returns the run; `None` if the job has none that the new job can
-/// continue: it belongs to another owner or other settings, or another job has taken the run over.
+/// Releases the run of an ended job to a new one. Returns the checkpoint at which the new job begins; `None` if there is
+/// nothing that the new job can continue: it belongs to another owner or other settings, or another job has taken it
+/// over.
 ///
 /// `bytes` is the number of bytes of the run's steps and pages.
-pub fn release_run(record: &mut Record, new: &NewJob, bytes: u64) -> Option<RemoteRun> {
+pub fn release_run(record: &mut Record, new: &NewJob, bytes: u64) -> Option<Checkpoint> {
     let job = &mut record.job;
-    let is_same = job.new.owner == new.owner && job.new.profile == new.profile;
-    let run = job.journaled_run().filter(|_| is_same)?.clone();
+    if job.new.owner != new.owner || job.new.profile != new.profile {
+        return None;
+    }
+    let Some(run) = job.journaled_run().cloned() else {
+        if bytes == 0 || !job.may_leave_steps() {
+            return None;
+        }
+        // The ended job keeps its run, which may still have to be stopped.
+        record.bytes = record.bytes.saturating_sub(bytes);
+        return Some(Checkpoint::NotBegun);
+    };
     job.checkpoint = Checkpoint::NotBegun;
     if let Some(failure) = job.failures.last_mut() {
         failure.run_goes_on = false;
@@ -40,7 +51,7 @@ pub fn release_run(record: &mut Record, new: &NewJob, bytes: u64) -> Option<Remo
         *remote = RemoteStop::Ended;
     }
     record.bytes = record.bytes.saturating_sub(bytes);
-    Some(run)
+    Some(Checkpoint::Running(run))
 }
 
 /// Changes a step as it moves to the job that takes its run over. With the owner's consent an open step loses its fence, and

@@ -29,7 +29,7 @@ pub(crate) fn queued() -> Record {
         life: Some(Duration::from_secs(900)),
         keep: Some(Duration::from_secs(1800)),
     };
-    let job = accept(new, None, JobId::new(uuid::Uuid::from_u128(7)), 1, NOW);
+    let job = accept(new, Checkpoint::NotBegun, JobId::new(uuid::Uuid::from_u128(7)), 1, NOW);
     Record { job, holder: None, bytes: 0, notice: EndNotices::Off }
 }
 

@@ -30,6 +30,8 @@ pub enum End {
     LifeEnded,
     /// The worker is shutting down.
     Interrupted,
+    /// The run waits for an answer of the job's owner.
+    Waiting,
     /// The worker's own code failed.
     Panicked,
 }
@@ -48,6 +50,7 @@ pub fn verdict(
             Settlement::Succeed { output: output.into(), raw: raw.map(Arc::new) }
         }
         End::Interrupted => Settlement::Release,
+        End::Waiting => Settlement::Wait,
         End::NotBegun(BeginError::NotSent(error) | BeginError::Refused(error)) => {
             judged.settle_not_accepted(&error)
         }

@@ -1,5 +1,6 @@
 //! The writes of the worker that holds a job. Each of them presents its lease.
 
+use crate::rules::question::park;
 use crate::rules::settlement_bytes;
 use crate::{Checkpoint, JobState, Lease, Progress, Record, Settlement, StoreError, Timestamp};
 
@@ -68,6 +69,7 @@ pub fn settle(
             JobState::Failed { at: now }
         }
         Settlement::Release => JobState::Queued { run_at: now },
+        Settlement::Wait => park(record, now),
     };
     record.enter(state, now);
     record.bytes += settlement_bytes(settlement);

@@ -14,7 +14,7 @@ const LAST_LOOK: Duration = Duration::from_secs(20);
 
 /// The origin of a run: just begun, or resumed from an earlier process.
 #[derive(Clone, Copy)]
-pub(super) enum Start {
+pub(super) enum RunOrigin {
     Fresh,
     Resumed,
 }
@@ -28,13 +28,13 @@ pub(super) struct AttemptLimits {
 }
 
 impl AttemptLimits {
-    pub(super) fn new(job: &Job, start: Start, shared: &Shared) -> Self {
+    pub(super) fn new(job: &Job, start: RunOrigin, shared: &Shared) -> Self {
         let now = Instant::now();
         let life = rules::life_ends_at(job).and_then(|end| {
             let left = end.since(shared.store.now());
             now.checked_add(match start {
-                Start::Fresh => left,
-                Start::Resumed => left.max(LAST_LOOK),
+                RunOrigin::Fresh => left,
+                RunOrigin::Resumed => left.max(LAST_LOOK),
             })
         });
         let timeout = job.new.attempt_timeout;

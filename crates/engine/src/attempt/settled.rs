@@ -70,6 +70,7 @@ pub(super) fn log_settled(job: &Job, settlement: &Settlement) {
         }
         Settlement::Fail { failure, raw: _ } => log_failure(job, failure),
         Settlement::Release => tracing::info!(job.id = %job.id, "Job given back"),
+        Settlement::Wait => tracing::info!(job.id = %job.id, "Job waits for an answer"),
     }
 }
 

@@ -3,11 +3,14 @@
 
 use std::time::Duration;
 
-use outlast_core::{Checkpoint, Cost, Job, RemoteRun, RemoteStop, Settlement, StoreError};
+use outlast_core::{
+    CancelOutcome, Checkpoint, Cost, Job, RemoteRun, RemoteStop, Scope, Settlement, StoreError,
+};
 
 use super::notes::Notes;
 use super::settled::log_settled;
 use super::{Attempt, LeaseLost};
+use crate::shared::log_job;
 
 /// The wait before a failed write is repeated; doubles.
 const WRITE_AGAIN: Duration = Duration::from_millis(500);
@@ -64,6 +67,18 @@ impl Attempt<'_> {
                 None
             }
         }
+    }
+
+    /// Cancels the job, whose owner has declined to continue (M4).
+    pub(super) async fn cancel<T>(&self) -> Result<T, LeaseLost> {
+        let (scope, id) = (Scope::Operator, &self.job.id);
+        let write = || self.shared.cancel(&scope, id);
+        let lost = self.lease.wait_until_lost();
+        if let CancelOutcome::Now(job) = self.write_until_lost("a cancel", lost, write).await? {
+            log_job(&job, "Job cancelled: its owner declined to continue");
+            self.shared.wakeups.publish_end(&job);
+        }
+        Err(LeaseLost)
     }
 
     /// Records that the request became a run, which must be stopped.

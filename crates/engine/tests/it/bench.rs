@@ -5,12 +5,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use outlast_core::{
-    Body, Cancelled, Checkpoint, Job, JobId, JobState, NewJob, OwnerId, Profile, Provider,
+    Body, CancelOutcome, Checkpoint, Job, JobId, JobState, NewJob, OwnerId, Profile, Provider,
     RecoverySemantics, RemoteRun, RemoteStop, ResendPolicy, ResumePolicy, Scope, StateKind, Store,
     StoreError, Visibility,
 };
 use outlast_engine::{
-    Engine, LeaveTime, Options, Providers, Reading, Shutdown, Worker, WorkerRole,
+    Engine, JobSnapshot, LeaveTime, Options, Providers, Shutdown, Worker, WorkerRole,
 };
 use outlast_testkit::scripted::{Act, Handle, Scripted};
 use serde_json::json;
@@ -151,7 +151,7 @@ impl Process {
     }
 
     /// Waits for the end of the job, at most an hour.
-    pub(crate) async fn end(&self, id: &JobId) -> Reading {
+    pub(crate) async fn end(&self, id: &JobId) -> JobSnapshot {
         let reading = self.engine.poll(&owner(), id, LONG).await.unwrap().unwrap();
         assert!(reading.job.state.kind().is_terminal(), "{:?}", reading.job.state);
         reading
@@ -163,7 +163,7 @@ impl Process {
         bench: &Bench,
         id: JobId,
         budget: Duration,
-    ) -> JoinHandle<(Option<Reading>, Instant)> {
+    ) -> JoinHandle<(Option<JobSnapshot>, Instant)> {
         let engine = self.engine.clone();
         let poll = tokio::spawn(async move {
             let answer = engine.poll(&owner(), &id, budget).await.unwrap();
@@ -174,7 +174,7 @@ impl Process {
         poll
     }
 
-    pub(crate) async fn cancel(&self, id: &JobId) -> Cancelled {
+    pub(crate) async fn cancel(&self, id: &JobId) -> CancelOutcome {
         self.engine.cancel(&owner(), id).await.unwrap().unwrap()
     }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use outlast_core::{
-    BeginError, Cancelled, Cost, JobId, NanoUsd, OwnerId, ProviderErrorKind, RecoverySemantics,
+    BeginError, CancelOutcome, Cost, JobId, NanoUsd, OwnerId, ProviderErrorKind, RecoverySemantics,
     RemoteStop, ResendPolicy, ResumePolicy, Scope, StateKind, StopOutcome,
 };
 use outlast_engine::Options;
@@ -26,7 +26,7 @@ async fn a_cancelled_queued_job_is_never_begun() {
     let process = bench.process_with(one_at_a_time()).await;
     process.under_way(&bench, 1).await;
     let queued = process.start(research()).await;
-    let Cancelled::Now(job) = process.cancel(&queued).await else { panic!("it was queued") };
+    let CancelOutcome::Now(job) = process.cancel(&queued).await else { panic!("it was queued") };
     assert_eq!(remote_stop(&job), RemoteStop::NotNeeded);
     deliver(&bench, 1);
     tokio::time::sleep(seconds(60)).await;
@@ -43,7 +43,7 @@ async fn a_cancelled_running_job_frees_its_slot_at_once_and_its_run_is_stopped()
     let next = process.start(research()).await;
     let poll = process.parked_poll(&bench, id, seconds(45)).await;
     let asked = Instant::now();
-    let Cancelled::Now(job) = process.cancel(&id).await else { panic!("it was running") };
+    let CancelOutcome::Now(job) = process.cancel(&id).await else { panic!("it was running") };
     assert_eq!(remote_stop(&job), RemoteStop::Owed);
     let (reading, answered) = poll.await.unwrap();
     assert_eq!(reading.unwrap().job.state.kind(), StateKind::Cancelled);
@@ -67,7 +67,7 @@ async fn a_cancel_during_begin_waits_for_the_run_and_stops_it() {
     bench.provider.next_begins([Begin::RunAfter(answer.clone())]);
     let id = process.start(research()).await;
     bench.quiet().await;
-    let Cancelled::Now(job) = process.cancel(&id).await else { panic!("it was running") };
+    let CancelOutcome::Now(job) = process.cancel(&id).await else { panic!("it was running") };
     assert_eq!(remote_stop(&job), RemoteStop::MaybeBegun, "no run is known yet");
     let reported = job.stop_text().unwrap();
     assert!(reported.contains("may have been begun and paid for"), "{reported}");
@@ -132,7 +132,7 @@ async fn a3_a_cancel_does_not_promise_a_stop_that_the_provider_cannot_make() {
     let bench = Bench::over(Scripted::with_semantics(semantics));
     let process = bench.process().await;
     let id = process.under_way(&bench, 1).await;
-    let Cancelled::Now(job) = process.cancel(&id).await else { panic!("it was running") };
+    let CancelOutcome::Now(job) = process.cancel(&id).await else { panic!("it was running") };
     assert_eq!(remote_stop(&job), RemoteStop::GoesOn);
     assert!(job.stop_text().unwrap().contains("may still finish"), "{:?}", job.stop_text());
     bench.quiet().await;
@@ -157,7 +157,7 @@ async fn a3_a_cancel_during_begin_does_not_say_that_a_run_cannot_be_stopped() {
     bench.provider.next_begins([Begin::RunAfter(answer.clone())]);
     let id = process.start(research()).await;
     bench.quiet().await;
-    let Cancelled::Now(job) = process.cancel(&id).await else { panic!("it was running") };
+    let CancelOutcome::Now(job) = process.cancel(&id).await else { panic!("it was running") };
     assert_eq!(remote_stop(&job), RemoteStop::MaybeBegun);
     assert!(job.stop_text().unwrap().contains("where the provider can stop runs"));
     answer.notify_one();
@@ -320,13 +320,13 @@ async fn a_cancel_that_races_completion_gives_exactly_one_outcome() {
         tokio::time::sleep(seconds(60)).await;
         let job = bench.job(&id).await;
         match cancelled {
-            Cancelled::Already(finished) => {
+            CancelOutcome::Already(finished) => {
                 assert!(completion_first);
                 assert_eq!(text(&finished), "because");
                 assert_eq!(job, finished);
                 assert!(bench.provider.stops().is_empty());
             }
-            Cancelled::Now(_) => {
+            CancelOutcome::Now(_) => {
                 assert!(!completion_first);
                 assert_eq!(job.state.kind(), StateKind::Cancelled);
                 assert_eq!(bench.provider.stops(), ["run-1"]);

@@ -12,6 +12,7 @@ mod bench;
 mod moody;
 mod overheard;
 
+mod asking;
 mod cancelling;
 mod carrying;
 mod checking;

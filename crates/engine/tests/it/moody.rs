@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use outlast_core::{
-    ChangeWait, Changes, Checkpoint, Claimed, ConversationId, EndNotices, Insert, Inserted, Job,
-    JobId, Lease, Profile, Progress, RemoteRun, RescueBy, Rescued, Rev, Scope, Settlement, Store,
-    StoreError, StoreMethod, StoreWrapper, WorkerId,
+    ChangeWait, Changes, Checkpoint, ClaimedJob, ConversationId, EndNotices, Insert, InsertOutcome,
+    Job, JobId, Lease, Profile, Progress, RemoteRun, RescueBy, RescueOutcome, Rev, Scope,
+    Settlement, Store, StoreError, StoreMethod, StoreWrapper, WorkerId,
 };
 use outlast_store::MemoryStore;
 use outlast_testkit::clock::{START, TokioClock};
@@ -154,7 +154,7 @@ impl StoreWrapper for Moody {
         answered(mood, self.inner.rev().await)
     }
 
-    async fn insert(&self, insert: Insert) -> Result<Inserted, StoreError> {
+    async fn insert(&self, insert: Insert) -> Result<InsertOutcome, StoreError> {
         let mood = self.mood(Method::Insert).await?;
         answered(mood, self.inner.insert(insert).await)
     }
@@ -164,7 +164,7 @@ impl StoreWrapper for Moody {
         worker: &WorkerId,
         profiles: &[Profile],
         lease: Duration,
-    ) -> Result<Option<Claimed>, StoreError> {
+    ) -> Result<Option<ClaimedJob>, StoreError> {
         let mood = self.mood(Method::Claim).await?;
         let claimed = answered(mood, self.inner.claim(worker, profiles, lease).await)?;
         if claimed.is_some() {
@@ -179,7 +179,7 @@ impl StoreWrapper for Moody {
         profiles: &[Profile],
         id: &JobId,
         lease: Duration,
-    ) -> Result<Option<Claimed>, StoreError> {
+    ) -> Result<Option<ClaimedJob>, StoreError> {
         let mood = self.mood(Method::Take).await?;
         answered(mood, self.inner.claim_by_id(worker, profiles, id, lease).await)
     }
@@ -219,7 +219,7 @@ impl StoreWrapper for Moody {
         answered(mood, self.inner.settle(lease, settlement).await)
     }
 
-    async fn rescue(&self, dead: &RescueBy) -> Result<Rescued, StoreError> {
+    async fn rescue(&self, dead: &RescueBy) -> Result<RescueOutcome, StoreError> {
         let mood = self.mood(Method::Rescue).await?;
         answered(mood, self.inner.rescue(dead).await)
     }

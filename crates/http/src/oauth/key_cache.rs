@@ -22,13 +22,13 @@ const FIRST_RETRY: Duration = Duration::from_secs(2);
 pub(super) struct KeyCache {
     issuer: Arc<Issuer>,
     refetch_after: Duration,
-    held: Mutex<Held>,
+    held: Mutex<CachedKeys>,
     /// One fetch at a time.
     fetching: tokio::sync::Mutex<()>,
 }
 
 #[derive(Clone, Default)]
-struct Held {
+struct CachedKeys {
     keys: Option<Arc<KeySet>>,
     fetched_at: Option<Instant>,
     tried_at: Option<Instant>,
@@ -36,7 +36,7 @@ struct Held {
     failure: Option<String>,
 }
 
-impl Held {
+impl CachedKeys {
     /// Returns the keys unless they are too old to be used.
     fn usable_keys(&self) -> Option<&KeySet> {
         self.keys.as_deref().filter(|_| !self.is_older_than(USABLE))

@@ -15,7 +15,7 @@ use rustix::process::{
 use tokio::time::Instant;
 
 use super::{ConvertError, ConvertLimits};
-use crate::reporter::{Interrupted, Reporter};
+use crate::reporter::{Reporter, ReporterGone};
 use crate::skip::Skip;
 
 /// The maximum number of concurrent conversions in this process.
@@ -139,7 +139,7 @@ static TAKEN: Mutex<usize> = Mutex::new(0);
 static GIVEN_BACK: Condvar = Condvar::new();
 
 impl Slot {
-    fn take(reporter: &Reporter) -> Result<Self, Interrupted> {
+    fn take(reporter: &Reporter) -> Result<Self, ReporterGone> {
         let mut taken = Self::lock_slots();
         while *taken >= AT_ONCE {
             reporter.check()?;

@@ -129,7 +129,7 @@ pub(crate) async fn ask(library: &Library, ask: &ResearchRequest) -> Report {
         let step = tokio::time::timeout(LIMIT, run.next()).await.expect("in time").unwrap();
         match step {
             Step::Progress(seen) => progress.push(seen),
-            Step::Moved => panic!("a library run never moves"),
+            Step::Moved | Step::Wait | Step::Cancel => panic!("a library run has one step"),
             Step::Done { output, raw } => {
                 assert_eq!(raw, None);
                 let Body::Report { text, sources, .. } = output.body.clone() else {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use outlast_core::{
-    ConversationId, Insert, Inserted, Job, Key, Observer as _, Scope, Store, StoreError,
+    ConversationId, Insert, InsertOutcome, Job, Key, Observer as _, Scope, Store, StoreError,
     StoreEvent, StoreMethod, StoreWrapper,
 };
 use outlast_engine::Providers;
@@ -68,7 +68,7 @@ async fn insert(store: Arc<dyn Store>, process: Arc<Mirror>) -> Job {
     if let Some(files) = process.observe(&StoreEvent::Inserted(&inserted)) {
         files.await;
     }
-    let (Inserted::New(job) | Inserted::Existing { job, .. }) = inserted;
+    let (InsertOutcome::New(job) | InsertOutcome::Existing { job, .. }) = inserted;
     job
 }
 

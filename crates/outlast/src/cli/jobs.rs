@@ -18,6 +18,11 @@ pub(crate) enum JobsCommand {
     /// Prints a line for each job when it ends: id, state, cost and question. An agent that runs it in the background is
     /// notified of the end. Exit code 0 when all succeeded, 1 when one failed or was cancelled, 3 when the time ended first.
     Wait(WaitArgs),
+    /// Answer the question that a job waits for
+    ///
+    /// The first answer counts. `outlast jobs list --state waiting` lists the jobs that wait, and `outlast jobs show` has the
+    /// question.
+    Answer(AnswerArgs),
     /// Cancel a job, and ask its provider to stop
     Cancel(JobArgs),
     /// Ask again what failed or was cancelled, as a new job
@@ -56,6 +61,19 @@ pub(crate) struct JobArgs {
     pub(crate) json: bool,
 }
 
+/// `outlast jobs answer`
+#[derive(Debug, Args)]
+pub(crate) struct AnswerArgs {
+    /// The job's id, or its first 8 characters or more
+    pub(crate) id: String,
+    /// The answer; one of the choices if the question has some
+    #[arg(value_name = "TEXT", allow_hyphen_values = true)]
+    pub(crate) text: String,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
 /// `outlast jobs watch`
 #[derive(Debug, Args)]
 pub(crate) struct WatchArgs {
@@ -87,7 +105,7 @@ pub(crate) struct RetryArgs {
     /// The job's id, or its first 8 characters or more
     pub(crate) id: String,
     /// Begin a new run even if the first may have been paid for (SUBMIT_UNKNOWN, RUN_LOST, a cancel that did not
-    /// reach the provider)
+    /// reach the provider), and run interrupted steps of a command again
     #[arg(long)]
     pub(crate) again: bool,
     /// Print JSON

@@ -32,6 +32,11 @@ pub(crate) struct ResearchArgs {
     /// Continue this conversation; its id, or the first 8 characters or more
     #[arg(long, value_name = "CONVERSATION")]
     pub(crate) follow_up: Option<String>,
+    /// Show the plan of the researcher and what the run would cost, and do not run it
+    ///
+    /// One question to the model, whose cost is shown too. Other providers do not show their plan.
+    #[arg(long, conflicts_with_all = ["detach", "notify", "output"])]
+    pub(crate) plan: bool,
     /// Print the job's id and exit; the job goes on
     #[arg(long)]
     pub(crate) detach: bool,

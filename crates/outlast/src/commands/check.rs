@@ -9,17 +9,15 @@ use std::process::ExitCode;
 
 use anyhow::Context as _;
 use outlast_core::{CallMode, FetchConsent, Job, JobState, NewJob};
-use outlast_engine::{Engine, LeaveTime, Worker, WorkerRole};
+use outlast_engine::Engine;
 use outlast_server::{citation_check, has_web_sources};
 use serde_json::json;
 use sha2::{Digest as _, Sha256};
 
 use super::engine::{CommandSession, with_engine};
 use super::find::{self, FoundConversation};
-use super::follow::{self, CarriedBy};
 use super::job_view::outcome::unsuccessful;
-use super::left_worker::{self, short_id};
-use super::signals::stop_on_signals;
+use super::left_worker::short_id;
 use super::start;
 use crate::cli::{CheckArgs, Global};
 use crate::error::{CommandError, CommandResult, DONE, OrUsage as _, refuse};
@@ -194,35 +192,21 @@ fn no_report(job: &Job) -> CommandError {
     CommandError::failed(why, format!("`outlast jobs show {}` shows what it has", short_id(job)))
 }
 
-/// Starts the check, and follows it to its end unless it is detached. This process runs it, unless another one does.
+/// Starts the check, and follows it to its end unless it is detached.
 async fn start_and_follow(
     session: &CommandSession<'_>,
     args: &CheckArgs,
     start: impl AsyncFnOnce(&Engine) -> CommandResult<Job>,
 ) -> CommandResult {
-    let CommandSession { engine, stop, .. } = session;
     if args.detach {
-        let job = start(engine).await?;
+        let job = start(&session.engine).await?;
         return start::detach(session, &args.library, &job, args.json).await;
     }
-    outlast_engine::spawn(stop_on_signals(stop.clone())?);
-    let worker =
-        outlast_engine::spawn(Worker::new(engine, WorkerRole::HeldCallsOnly).run(LeaveTime::Asked));
-    let job = match start(engine).await {
-        Ok(job) => follow::with_bar(engine, job, CarriedBy::ThisProcess).await,
-        Err(failed) => Err(failed),
-    };
-    // An unfinished job is released before another worker is asked to continue it.
-    stop.ask();
-    drop(worker.await);
-    let job = job?;
-    // The worker may have finished after the last reading.
-    let job = engine.job(&session.own(), &job.id).await?.unwrap_or(job);
-    if job.state.kind().is_terminal() {
-        return ended(args, &job);
+    let job = start::start_and_follow(session, start).await?;
+    match job.state.kind().is_terminal() {
+        true => ended(args, &job),
+        false => start::leave(session, &args.library, &job).await,
     }
-    let carrier = left_worker::ensure(session, &args.library, &job).await?;
-    Ok(left_worker::leave(&carrier, &job))
 }
 
 fn ended(args: &CheckArgs, job: &Job) -> CommandResult {

@@ -4,6 +4,7 @@ mod check;
 mod local;
 mod oauth;
 mod provider;
+mod researcher;
 mod store;
 
 use std::process::ExitCode;
@@ -56,10 +57,19 @@ async fn checks(flags: Flags) -> (Vec<NamedCheck>, Vec<Value>) {
     let configuration = local::configuration(&showing, places.as_ref());
     let config = showing.ok().and_then(|showing| showing.config.ok());
     let found = Arc::new(OnceLock::new());
-    let ([store, worker], [locks], (providers, clock), issuer, [ports], [clients, wrapped]) = tokio::join!(
+    let (
+        [store, worker],
+        [locks],
+        (providers, clock),
+        researcher,
+        issuer,
+        [ports],
+        [clients, wrapped],
+    ) = tokio::join!(
         run_bounded(store::inspect(config.as_ref())),
         run_bounded(store::locks(config.as_ref())),
         provider::providers_and_clock(config.as_ref()),
+        researcher::checks(config.as_ref()),
         oauth::issuer(config.as_ref()),
         run_bounded(local::ports),
         run_bounded({
@@ -89,6 +99,7 @@ async fn checks(flags: Flags) -> (Vec<NamedCheck>, Vec<Value>) {
     all.extend(store::owner(config.as_ref()).map(|owner| ("owner", owner)));
     all.extend([("sqlite", local::sqlite()), ("locks", locks)]);
     all.extend(providers.into_iter().map(|provider| ("provider", provider)));
+    all.extend(researcher);
     all.extend([("clock", clock), ("pdftotext", pdftotext), ("pandoc", pandoc)]);
     all.extend([("citations", provider::citations(config.as_ref())), ("ports", ports)]);
     all.extend(issuer.map(|issuer| ("oauth", issuer)));

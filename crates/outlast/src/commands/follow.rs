@@ -5,7 +5,7 @@ use std::pin::pin;
 use std::time::Duration;
 
 use outlast_core::{Job, JobState, Scope, StateKind, Waits};
-use outlast_engine::{Engine, Reading};
+use outlast_engine::{Engine, JobSnapshot};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
@@ -28,7 +28,7 @@ pub(super) enum CarriedBy {
 /// Follows one job with a progress bar. Returns the job after its end, or in its state when the person leaves.
 pub(super) async fn with_bar(engine: &Engine, job: Job, by: CarriedBy) -> CommandResult<Job> {
     let mut bar = Bars::one();
-    let mut show = |_, reading: &Reading| {
+    let mut show = |_, reading: &JobSnapshot| {
         if !reading.job.state.kind().is_terminal() {
             let (percent, words) = describe_standing(reading);
             bar.show(0, percent, &words);
@@ -43,7 +43,7 @@ pub(super) async fn follow(
     engine: &Engine,
     mut jobs: Vec<Job>,
     carried_by: CarriedBy,
-    show: &mut dyn FnMut(usize, &Reading),
+    show: &mut dyn FnMut(usize, &JobSnapshot),
 ) -> CommandResult<Vec<Job>> {
     let carries = carried_by == CarriedBy::ThisProcess;
     let (sender, mut readings) = mpsc::channel(jobs.len().max(1));
@@ -90,10 +90,10 @@ pub(super) async fn follow(
 }
 
 /// Returns the state of a job for a progress bar: the percentage, if it is known, and words.
-pub(super) fn describe_standing(reading: &Reading) -> (Option<u64>, String) {
+pub(super) fn describe_standing(reading: &JobSnapshot) -> (Option<u64>, String) {
     let standing = reading.read_standing();
     match reading.job.state.kind() {
-        StateKind::Queued | StateKind::Running => {
+        StateKind::Queued | StateKind::Running | StateKind::Waiting => {
             (standing.percent().map(u64::from), standing.words())
         }
         StateKind::Failed => (None, format!("failed: {}", outcome::why(&reading.job))),
@@ -108,7 +108,7 @@ async fn watch(
     engine: Engine,
     job: Job,
     row: usize,
-    sender: mpsc::Sender<(usize, Reading)>,
+    sender: mpsc::Sender<(usize, JobSnapshot)>,
 ) -> CommandResult<()> {
     let scope = Scope::Owner(job.new.owner.clone());
     let removed = || anyhow::anyhow!("job {} was removed while it was waited for", job.id);

@@ -16,7 +16,7 @@ use crate::client_files::diff;
 use crate::client_files::document::Document;
 use crate::client_files::json::EditRefusal;
 use crate::config::{
-    Config, Places, ResearchProvider, ShownConfig, ValueSource, VendorName, settings,
+    Config, Places, REDACTED, ResearchProvider, ShownConfig, ValueSource, VendorName, settings,
 };
 use crate::error::{CommandError, CommandResult, DONE, OrUsage as _, refuse};
 use crate::installed::InstalledProgram;
@@ -174,7 +174,9 @@ fn program(global: &Global, library: &[PathBuf]) -> CommandResult<ProgramEntry> 
     }
     let showing =
         ShownConfig::read(super::flags_of(global, &[])?).map_err(super::explain_config_error)?;
-    let (keys, providers) = inherited_providers(&showing);
+    let (mut keys, providers) = inherited_providers(&showing);
+    let (values, more_keys) = researcher_variables(&showing);
+    keys.extend(more_keys);
     let has_provider = showing.config.as_ref().is_ok_and(Config::has_provider);
     let library_given = !library.is_empty();
     let library = match library {
@@ -183,7 +185,16 @@ fn program(global: &Global, library: &[PathBuf]) -> CommandResult<ProgramEntry> 
     };
     let library = joined(&library)?;
     let has_provider = has_provider || library.is_some();
-    Ok(ProgramEntry { command, args, keys, providers, library, library_given, has_provider })
+    Ok(ProgramEntry {
+        command,
+        args,
+        keys,
+        providers,
+        values,
+        library,
+        library_given,
+        has_provider,
+    })
 }
 
 /// Returns the tool sets for the entry; an unknown one is refused here, not when the client starts.
@@ -231,6 +242,38 @@ fn inherited_providers(showing: &ShownConfig) -> (Vec<&'static str>, Option<Stri
         config.providers.iter().map(ResearchProvider::name).collect::<Vec<_>>().join(",")
     });
     (keys, names)
+}
+
+/// Returns the variables of the researcher that this environment has: those that are written with their values, and
+/// those that hold secrets.
+fn researcher_variables(showing: &ShownConfig) -> (Vec<(&'static str, String)>, Vec<&'static str>) {
+    let is_researcher = |it: &ResearchProvider| matches!(it, ResearchProvider::Researcher(_));
+    let (mut values, mut keys) = (Vec::new(), Vec::new());
+    let config = showing.config.as_ref();
+    if !config.is_ok_and(|config| config.providers.iter().any(is_researcher)) {
+        return (values, keys);
+    }
+    for setting in [
+        settings::RESEARCHER_MODEL_URL,
+        settings::RESEARCHER_MODEL,
+        settings::RESEARCHER_SEARCH,
+        settings::RESEARCHER_SEARCH_URL,
+        settings::RESEARCHER_API_KEY,
+        settings::RESEARCHER_SEARCH_API_KEY,
+    ] {
+        let Some(shown) = showing.setting(setting) else { continue };
+        if shown.value.is_empty() || !matches!(shown.source, ValueSource::Variable(_)) {
+            continue;
+        }
+        for variable in setting.variables {
+            // An address may hold a password.
+            match shown.value.contains(REDACTED) {
+                true => keys.push(*variable),
+                false => values.push((*variable, shown.value.clone())),
+            }
+        }
+    }
+    (values, keys)
 }
 
 /// Returns the library of this environment, which the client's environment may lack. One in outlast.toml need not be

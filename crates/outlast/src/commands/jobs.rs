@@ -2,15 +2,16 @@
 
 mod watch;
 mod retry;
+mod answer;
 
 use std::time::Duration;
 
 use outlast_core::{
-    Cancelled, Code, Job, JobId, JobQuery, JobState, Profile, Prune, RemoteStop, Scope, StateKind,
-    Summary, Timestamp, Waits,
+    CancelOutcome, Code, Job, JobId, JobQuery, JobState, Profile, Prune, RemoteStop, Scope,
+    StateKind, Summary, Timestamp, Waits,
 };
-use outlast_engine::{Providers, Reading};
-use outlast_server::PaidRun;
+use outlast_engine::{JobSnapshot, Providers};
+use outlast_server::{PaidRun, StepTotals};
 use tokio::time::Instant;
 
 use super::engine::{CommandSession, with_engine};
@@ -29,8 +30,13 @@ const STOP_LOOK: Duration = Duration::from_millis(50);
 
 pub(super) async fn run(global: &Global, command: JobsCommand) -> CommandResult {
     let config = super::load_config(global, &[])?;
-    let changes =
-        matches!(command, JobsCommand::Cancel(_) | JobsCommand::Retry(_) | JobsCommand::Prune(_));
+    let changes = matches!(
+        command,
+        JobsCommand::Cancel(_)
+            | JobsCommand::Retry(_)
+            | JobsCommand::Answer(_)
+            | JobsCommand::Prune(_)
+    );
     // Commands that change nothing open the store for writing too: they return the jobs of dead workers to the queue,
     // so that the displayed state of a job is true.
     let store = match OpenStore::open_existing(&config).await {
@@ -52,6 +58,7 @@ pub(super) async fn run(global: &Global, command: JobsCommand) -> CommandResult 
             JobsCommand::Show(args) => show(session, args).await,
             JobsCommand::Watch(args) => watch::run(session, args).await,
             JobsCommand::Wait(args) => watch::wait(session, args).await,
+            JobsCommand::Answer(args) => answer::run(session, args).await,
             JobsCommand::Cancel(args) => cancel(session, args).await,
             JobsCommand::Retry(args) => retry::run(session, args).await,
             JobsCommand::Prune(args) => prune(session, args).await,
@@ -69,7 +76,7 @@ fn own_or_all(session: &CommandSession<'_>, all: bool) -> Scope {
 pub(super) async fn read(
     session: &CommandSession<'_>,
     id: &JobId,
-) -> CommandResult<Option<Reading>> {
+) -> CommandResult<Option<JobSnapshot>> {
     let engine = &session.engine;
     let Some(mut reading) = engine.read(&session.own(), id).await? else { return Ok(None) };
     let job = &reading.job;
@@ -153,14 +160,17 @@ fn row(job: &Summary, code: Option<Code>, now: Timestamp, with_owner: bool) -> V
 async fn show(session: &CommandSession<'_>, args: JobArgs) -> CommandResult {
     let job = find::job(session, &args.id).await?;
     let now = session.engine.now();
+    let steps = session.engine.steps(&Scope::Owner(job.new.owner.clone()), &job.id).await?;
     if args.json {
         let mut shown = json::job(&job, now);
         shown["runs"] = json::runs(&list_paid_runs(session, &job).await?);
+        shown["steps"] = json::steps(&StepTotals::sum(&steps));
         ui::json(&shown);
     } else {
         let retries = retry::retries_of(session, &job).await?;
         let waits = read(session, &job.id).await?.and_then(|reading| reading.waits);
-        show::job(&job, waits, now, &retries, &list_paid_runs(session, &job).await?);
+        let runs = list_paid_runs(session, &job).await?;
+        show::job(&job, waits, now, &retries, &runs, &StepTotals::sum(&steps));
     }
     DONE
 }
@@ -177,8 +187,8 @@ async fn cancel(session: &CommandSession<'_>, args: JobArgs) -> CommandResult {
         return Err(anyhow::anyhow!("job {} was removed", job.id).into());
     };
     let (job, was_ended) = match cancelled {
-        Cancelled::Now(job) => (after_stop(session, job).await?, false),
-        Cancelled::Already(job) => (job, true),
+        CancelOutcome::Now(job) => (after_stop(session, job).await?, false),
+        CancelOutcome::Already(job) => (job, true),
     };
     if was_ended && job.state.kind() != StateKind::Cancelled {
         let state = job.state.kind().as_str();

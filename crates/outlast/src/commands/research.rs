@@ -3,20 +3,19 @@
 
 mod asking;
 mod file;
+mod plan;
 
 use std::io::Read as _;
 use std::path::Path;
 
 use anyhow::Context as _;
 use outlast_core::{Job, JobState, NewJob, Output, Profile};
-use outlast_engine::{Engine, LeaveTime, Providers, Worker, WorkerRole};
+use outlast_engine::{Engine, Providers};
 
 use super::engine::{CommandSession, with_engine};
-use super::follow::{self, CarriedBy};
 use super::job_view::outcome::unsuccessful;
 use super::job_view::{json, show};
 use super::left_worker::{self, short_id};
-use super::signals::stop_on_signals;
 use super::{MirrorTask, start};
 use crate::cli::{Global, ResearchArgs};
 use crate::config::CitationChecks;
@@ -36,6 +35,9 @@ pub(super) async fn run(global: &Global, args: ResearchArgs) -> CommandResult {
     start::check_notify(args.notify, &config)?;
     let providers = asking::providers(&config, &args)?;
     let profiles: Vec<Profile> = providers.iter().map(|(profile, _)| profile.clone()).collect();
+    if args.plan {
+        return plan::show(global, &config, &profiles, &question, &args).await;
+    }
 
     let store = OpenStore::open(&config).await?;
     let providers: Providers = providers.into_iter().collect();
@@ -45,7 +47,6 @@ pub(super) async fn run(global: &Global, args: ResearchArgs) -> CommandResult {
             let job = start::start(&session.engine, job).await?;
             return start::detach(session, &args.library, &job, args.json).await;
         }
-        outlast_engine::spawn(stop_on_signals(session.stop.clone())?);
         let mirror_task = MirrorTask::spawn(session.mirror.as_ref());
         let done = attend(session, job, &args).await;
         mirror_task.finish().await;
@@ -112,25 +113,13 @@ pub(super) fn writable(path: &Path) -> CommandResult<()> {
 
 /// Starts the job, runs it in this process, and shows its result.
 async fn attend(session: &CommandSession<'_>, job: NewJob, args: &ResearchArgs) -> CommandResult {
-    let CommandSession { engine, stop, .. } = session;
-    let worker =
-        outlast_engine::spawn(Worker::new(engine, WorkerRole::HeldCallsOnly).run(LeaveTime::Asked));
-    let job = match start::start(engine, job).await {
-        Ok(job) => follow::with_bar(engine, job, CarriedBy::ThisProcess).await,
-        Err(failed) => Err(failed),
-    };
-    // An unfinished job is released before another worker is asked to continue it.
-    stop.ask();
-    drop(worker.await);
-    let job = job?;
-    // The worker may have finished after the last reading.
-    let job = engine.job(&session.own(), &job.id).await?.unwrap_or(job);
-    if job.state.kind().is_terminal() {
-        leave_check(session, &job).await?;
-        return report_end(engine, args, &job);
+    let start = async |engine: &Engine| start::start(engine, job).await;
+    let job = start::start_and_follow(session, start).await?;
+    if !job.state.kind().is_terminal() {
+        return start::leave(session, &args.library, &job).await;
     }
-    let carrier = left_worker::ensure(session, &args.library, &job).await?;
-    Ok(left_worker::leave(&carrier, &job))
+    leave_check(session, &job).await?;
+    report_end(&session.engine, args, &job)
 }
 
 /// Leaves the check that follows a report (`citations.check = always`) to a worker.

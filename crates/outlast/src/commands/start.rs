@@ -1,13 +1,15 @@
-//! The common part of the commands that start a job: the reasons for a refusal, and `--detach`.
+//! The common part of the commands that start a job: the reasons for a refusal, `--detach`, and the way to the job's end.
 
 use std::path::PathBuf;
 
 use outlast_core::{Job, NewJob, StoreError};
-use outlast_engine::Engine;
+use outlast_engine::{Engine, LeaveTime, Worker, WorkerRole};
 
 use super::engine::CommandSession;
+use super::follow::{self, CarriedBy};
 use super::job_view::json;
 use super::left_worker;
+use super::signals::stop_on_signals;
 use crate::config::{Config, StoreUrl};
 use crate::error::{CommandError, CommandResult, DONE, refuse};
 use crate::ui::{self, LineMark};
@@ -53,6 +55,38 @@ pub(super) async fn detach(
     ui::mark(LineMark::Good, "started");
     left_worker::tell(&carrier, job);
     DONE
+}
+
+/// Starts a job, and follows it to its end. This process runs it, unless another one does. If the user leaves first, returns
+/// the job unfinished.
+pub(super) async fn start_and_follow(
+    session: &CommandSession<'_>,
+    start: impl AsyncFnOnce(&Engine) -> CommandResult<Job>,
+) -> CommandResult<Job> {
+    let CommandSession { engine, stop, .. } = session;
+    outlast_engine::spawn(stop_on_signals(stop.clone())?);
+    let worker =
+        outlast_engine::spawn(Worker::new(engine, WorkerRole::HeldCallsOnly).run(LeaveTime::Asked));
+    let job = match start(engine).await {
+        Ok(job) => follow::with_bar(engine, job, CarriedBy::ThisProcess).await,
+        Err(failed) => Err(failed),
+    };
+    // An unfinished job is released before another worker is asked to continue it.
+    stop.ask();
+    drop(worker.await);
+    let job = job?;
+    // The worker may have finished after the last reading.
+    Ok(engine.job(&session.own(), &job.id).await?.unwrap_or(job))
+}
+
+/// Leaves an unfinished job to a worker, and says so.
+pub(super) async fn leave(
+    session: &CommandSession<'_>,
+    library: &[PathBuf],
+    job: &Job,
+) -> CommandResult {
+    let carrier = left_worker::ensure(session, library, job).await?;
+    Ok(left_worker::leave(&carrier, job))
 }
 
 /// Prints the job as data: its id, or all of it.

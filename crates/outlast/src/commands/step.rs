@@ -2,6 +2,7 @@
 //! the journal of the job; the store is not opened here.
 
 mod list;
+mod resolve;
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt as _;
@@ -14,6 +15,7 @@ use outlast_provider::command::{
     MAX_STEP_BYTES, STEP_SOCKET, StepOutcome, StepReply, StepRequest, is_step_name, read_bytes,
     read_message, write_message,
 };
+use serde::Serialize;
 use sha2::{Digest as _, Sha256};
 use tokio::io::{AsyncReadExt as _, BufReader};
 use tokio::net::UnixStream;
@@ -33,23 +35,18 @@ pub(super) async fn run(global: &Global, args: StepArgs) -> CommandResult {
     let Some(name) = name else {
         return match command {
             Some(StepCommand::List(args)) => list::run(global, args).await,
+            Some(StepCommand::Resolve(args)) => resolve::run(global, args).await,
             None => refuse("no step is named", "outlast step NAME -- COMMAND"),
         };
     };
-    let socket = find_worker(&name)?;
+    let socket = find_worker("outlast step", &name)?;
     if !is_step_name(&name) {
         let why = format!("`{}` cannot be the name of a step", ui::short(&name, 64));
         return refuse(why, "use 1 to 64 of the characters A-Z a-z 0-9 - _ . : /");
     }
     let digest = digest(input.as_deref(), &program);
     let request = StepRequest { name, digest, rerun };
-    let Ok(stream) = outlast_platform::with_socket_path(Path::new(&socket), |path| {
-        std::os::unix::net::UnixStream::connect(path)
-    }) else {
-        return Err(gone());
-    };
-    stream.set_nonblocking(true)?;
-    let mut worker = BufReader::new(UnixStream::from_std(stream)?);
+    let mut worker = connect(&socket)?;
     match ask(&mut worker, &request).await? {
         StepReply::Run => perform(worker, &request.name, &program).await,
         StepReply::Done { bytes } => {
@@ -58,22 +55,34 @@ pub(super) async fn run(global: &Global, args: StepArgs) -> CommandResult {
             Ok(ExitCode::SUCCESS)
         }
         StepReply::Refused { why, hint } => Err(CommandError::failed(why, hint)),
-        StepReply::Recorded | StepReply::Gone => Err(gone()),
+        StepReply::Recorded | StepReply::NotAnswered | StepReply::Gone => Err(gone()),
     }
 }
 
-/// Returns the path of the worker's socket.
-fn find_worker(name: &str) -> CommandResult<OsString> {
+/// Connects to the worker that runs the command.
+pub(super) fn connect(socket: &OsString) -> CommandResult<BufReader<UnixStream>> {
+    let Ok(stream) = outlast_platform::with_socket_path(Path::new(socket), |path| {
+        std::os::unix::net::UnixStream::connect(path)
+    }) else {
+        return Err(gone());
+    };
+    stream.set_nonblocking(true)?;
+    Ok(BufReader::new(UnixStream::from_std(stream)?))
+}
+
+/// Returns the path of the worker's socket, for a step or question of this name.
+pub(super) fn find_worker(command: &str, name: &str) -> CommandResult<OsString> {
     #[expect(clippy::disallowed_methods, reason = "the worker set them for this process")]
     let variable = |name| std::env::var_os(name);
     if let Some(outer) = variable(STEP_NAME) {
-        let why = format!("the step `{name}` is inside of the step `{}`", outer.display());
+        let name = ui::short(name, 64);
+        let why = format!("`{command} {name}` is inside of the step `{}`", outer.display());
         return refuse(why, "run one after the other: a step is recorded as a whole");
     }
     variable(STEP_SOCKET).map_or_else(
         || {
             refuse(
-                "`outlast step` works inside a workflow command only",
+                format!("`{command}` works inside a workflow command only"),
                 "start the script as a job: a [[workflow]] of outlast.toml with `steps = true`",
             )
         },
@@ -101,9 +110,9 @@ fn digest(input: Option<&str>, program: &[OsString]) -> String {
     digest.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-async fn ask(
+pub(super) async fn ask(
     worker: &mut BufReader<UnixStream>,
-    request: &StepRequest,
+    request: &impl Serialize,
 ) -> CommandResult<StepReply> {
     write_message(worker, request, b"").await.map_err(|_| gone())?;
     read_message(worker).await.map_err(|_| gone())
@@ -141,7 +150,9 @@ async fn perform(
     match read_message(&mut worker).await.map_err(|_| gone())? {
         StepReply::Recorded => {}
         StepReply::Refused { why, hint } => return Err(CommandError::failed(why, hint)),
-        StepReply::Run | StepReply::Done { .. } | StepReply::Gone => return Err(gone()),
+        StepReply::Run | StepReply::Done { .. } | StepReply::NotAnswered | StepReply::Gone => {
+            return Err(gone());
+        }
     }
     if let Some(why) = failure {
         return Err(CommandError::failed(why, "the step is recorded as failed"));
@@ -169,7 +180,7 @@ fn exit_code(status: ExitStatus) -> i32 {
 }
 
 /// Returns the error for a worker that has ended, or that does not own the job any more.
-fn gone() -> CommandError {
+pub(super) fn gone() -> CommandError {
     let why = "the worker of this job is gone; the command of the step was ended";
     CommandError::worker_gone(
         why,

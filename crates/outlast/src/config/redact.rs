@@ -3,7 +3,7 @@
 use super::settings::{Setting, SettingType};
 
 /// The replacement for a secret.
-pub(super) const REDACTED: &str = "[redacted]";
+pub(crate) const REDACTED: &str = "[redacted]";
 
 /// Returns a value in a form fit to be shown.
 pub(super) fn presentable(setting: &Setting, text: &str) -> String {
@@ -65,7 +65,7 @@ fn is_cut_password(text: &str) -> bool {
 
 /// Returns an address without its user name and password. Everything up to an `@` in the authority counts as those; so
 /// does everything after a `?`, and the whole of a list of settings that has a password.
-pub(super) fn without_credentials(text: &str) -> String {
+pub(crate) fn without_credentials(text: &str) -> String {
     if text.contains("password=") {
         return REDACTED.to_owned();
     }

@@ -278,7 +278,7 @@ settings! {
         "maximum number of HTTP requests of one owner per minute";
 
     AUDIT_FILE = "audit.file", [], Path, "",
-        "file that gets a JSON line for each start, end and cancel of a job, each sign-in and each refusal";
+        "file that gets a JSON line for each start, end and cancel of a job, each answer, sign-in and refusal";
 
     NOTIFY_COMMAND = "notify.command", [], List, "",
         "program to run when a job has ended, with its arguments";

@@ -11,14 +11,31 @@ use super::search_tool::UpstreamSearch;
 use super::{
     Guard, ProviderWithProfile, fetch_options, open_library, own_program, pdf_reader, upstreams,
 };
-use crate::config::{Config, ResearcherSettings, SearchService, Secret};
+use crate::config::{
+    Config, ResearchProvider, ResearcherSettings, SearchService, Secret, without_credentials,
+};
 use crate::error::{CommandResult, OrUsage as _, refuse};
 
-/// Returns the researcher with these settings.
+/// Returns the researcher with these settings, and the profile of its jobs.
 pub(super) fn provider(
     config: &Config,
     settings: &ResearcherSettings,
 ) -> CommandResult<ProviderWithProfile> {
+    let (researcher, described) = create(config, settings)?;
+    Ok((profile(settings, &described), Arc::new(researcher)))
+}
+
+/// Returns the configured researcher; `None` if it is not among the providers.
+pub(crate) fn researcher(config: &Config) -> CommandResult<Option<Researcher>> {
+    let settings = config.providers.iter().find_map(|provider| match provider {
+        ResearchProvider::Researcher(settings) => Some(settings),
+        ResearchProvider::Vendor(_) | ResearchProvider::Library => None,
+    });
+    settings.map(|settings| Ok(create(config, settings)?.0)).transpose()
+}
+
+/// Returns the researcher with these settings, and the name of its search service in the profile of jobs.
+fn create(config: &Config, settings: &ResearcherSettings) -> CommandResult<(Researcher, String)> {
     let (search, described) = search_backend(config, settings)?;
     let researcher = Researcher::new(
         Settings {
@@ -33,6 +50,7 @@ pub(super) fn provider(
             max_pages: settings.max_pages,
             max_tokens: settings.max_tokens.into(),
             max_minutes: settings.max_minutes,
+            patience: Settings::PATIENCE,
             fetch: fetch_options(config),
             pdf: Some(pdf_reader(config)?),
             proxy: config.proxy.clone(),
@@ -41,8 +59,7 @@ pub(super) fn provider(
     );
     let researcher = researcher.context("set up the researcher");
     let researcher = researcher.or_usage("check OUTLAST_MODEL_URL and OUTLAST_SEARCH_URL")?;
-    let profile = profile(settings, &described);
-    Ok((profile, Arc::new(researcher)))
+    Ok((researcher, described))
 }
 
 /// Returns the search service, and its name in the profile of jobs.
@@ -54,7 +71,10 @@ fn search_backend(
     Ok(match &settings.search {
         SearchService::Searxng(url) => {
             let api_key = text_of(settings.search_api_key.as_ref()).map(str::to_owned);
-            (SearchBackend::Searxng { url: url.clone(), api_key }, format!("searxng@{url}"))
+            (
+                SearchBackend::Searxng { url: url.clone(), api_key },
+                format!("searxng@{}", without_credentials(url)),
+            )
         }
         SearchService::Library => {
             let library = open_library(config, config.library.clone())?;
@@ -88,8 +108,9 @@ fn profile(settings: &ResearcherSettings, search: &str) -> Profile {
     }
     let digest = keys.finalize();
     let fingerprint: String = digest.iter().take(4).map(|byte| format!("{byte:02x}")).collect();
-    // A query may hold a key.
-    let address = settings.model_url.split(['?', '#']).next().unwrap_or_default();
+    // A query may hold a key, and so may the part before the host.
+    let address = without_credentials(&settings.model_url);
+    let address = address.split(['?', '#']).next().unwrap_or_default();
     let (address, model) = (address.trim_end_matches('/'), &settings.model);
     // Decides whether text of documents leaves this machine (K9).
     let dialect = match (&settings.search, settings.is_local()) {

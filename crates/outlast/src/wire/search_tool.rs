@@ -53,7 +53,8 @@ impl SearchTool for UpstreamSearch {
         })?;
         loop {
             match run.next().await? {
-                Step::Progress(_) | Step::Moved => {}
+                // A tool call asks nobody anything by itself.
+                Step::Progress(_) | Step::Moved | Step::Wait | Step::Cancel => {}
                 Step::Done { output, raw: _ } => return read_answer(*output),
             }
         }

@@ -168,7 +168,7 @@ async fn a_store_in_use_shows_its_worker_and_one_that_is_left_its_jobs() {
     let id = start(&mut server, "stuck").await;
     running(&world, &id).await;
     let found = report(&world.run(&["doctor", "--json"]).await);
-    assert_found(&found, "store", "pass", "schema 16");
+    assert_found(&found, "store", "pass", "schema 17");
     assert_found(&found, "worker", "pass", "one is running; one job is unfinished");
     server.kill().await;
     let found = report(&world.run(&["doctor", "--json"]).await);

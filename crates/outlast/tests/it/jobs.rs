@@ -15,6 +15,10 @@ mod configuring;
 mod schemas;
 mod many;
 mod steps;
+mod steps_repeated;
+mod steps_elsewhere;
+mod asking;
+mod elicitation;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -59,7 +63,10 @@ impl Shop {
     }
 
     async fn with(workflows: &str) -> Self {
-        let mut world = World::new().await;
+        Self::within(World::new().await, workflows)
+    }
+
+    fn within(mut world: World, workflows: &str) -> Self {
         world.set("PATH", "/usr/local/bin:/usr/bin:/bin");
         let folder = world.data_dir().parent().unwrap().join("shop");
         std::fs::create_dir_all(&folder).unwrap();

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use outlast_core::{
-    ConversationId, Insert, Inserted, Job, NewJob, OwnerId, Profile, Scope, Store, Visibility,
+    ConversationId, Insert, InsertOutcome, Job, NewJob, OwnerId, Profile, Scope, Store, Visibility,
 };
 use outlast_store::{SqliteStore, SystemClock};
 use serde_json::{Value, json};
@@ -51,7 +51,7 @@ async fn ask(world: &World, profile: Profile) -> Job {
         .unwrap();
     store.close().await;
     match inserted {
-        Inserted::New(job) | Inserted::Existing { job, .. } => job,
+        InsertOutcome::New(job) | InsertOutcome::Existing { job, .. } => job,
     }
 }
 

@@ -3,6 +3,7 @@
 pub(crate) mod browser;
 
 mod acting;
+mod answering;
 mod checking;
 mod command;
 mod reading;

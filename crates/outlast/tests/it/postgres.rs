@@ -25,7 +25,7 @@ async fn f1_every_process_on_the_database_sees_the_same_jobs() {
     assert_eq!(world.shown(&id).await["state"], "succeeded");
     let checked = world.run(&["doctor"]).await;
     assert!(
-        checked.stdout.contains("PostgreSQL") && checked.stdout.contains("schema 12"),
+        checked.stdout.contains("PostgreSQL") && checked.stdout.contains("schema 13"),
         "{checked:?}"
     );
     assert!(checked.stdout.contains("changes are noticed at once"), "{checked:?}");

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use outlast_core::{Inserted, Store as _};
+use outlast_core::{InsertOutcome, Store as _};
 use outlast_store::{SqliteStore, SystemClock};
 use outlast_testkit::mcp_process::McpProcess;
 use outlast_testkit::store_suite::{a_job, an_insert};
@@ -77,9 +77,9 @@ async fn f1_an_operator_prepares_checks_and_backs_up_a_database() {
     let (database, mut world) = (Database::fresh().await, World::new().await);
     world.set("OUTLAST_STORE", &database.url);
     let made = json(&world.run(&["store", "migrate", "--json"]).await);
-    assert_eq!((&made["before"], &made["schema"]), (&Value::Null, &Value::from(12)), "{made}");
+    assert_eq!((&made["before"], &made["schema"]), (&Value::Null, &Value::from(13)), "{made}");
     let again = world.run(&["store", "migrate"]).await;
-    assert_eq!((again.code, again.stdout.as_str()), (Some(0), "schema 12\n"), "{again:?}");
+    assert_eq!((again.code, again.stdout.as_str()), (Some(0), "schema 13\n"), "{again:?}");
     assert!(again.stderr.contains("up to date"), "{again:?}");
     let sound = world.run(&["store", "check"]).await;
     assert_eq!(sound.code, Some(0), "{sound:?}");
@@ -101,9 +101,9 @@ async fn f1_an_operator_prepares_checks_and_backs_up_a_database() {
 async fn f1_a_file_is_migrated_by_the_same_command() {
     let world = World::new().await;
     let made = json(&world.run(&["store", "migrate", "--json"]).await);
-    assert_eq!((&made["before"], &made["schema"]), (&Value::Null, &Value::from(16)), "{made}");
+    assert_eq!((&made["before"], &made["schema"]), (&Value::Null, &Value::from(17)), "{made}");
     let again = world.run(&["store", "migrate"]).await;
-    assert_eq!((again.code, again.stdout.as_str()), (Some(0), "schema 16\n"), "{again:?}");
+    assert_eq!((again.code, again.stdout.as_str()), (Some(0), "schema 17\n"), "{again:?}");
     let memory = world.run(&["store", "migrate", "--store", "memory:"]).await;
     assert_eq!(memory.code, Some(2), "{memory:?}");
 }
@@ -160,7 +160,7 @@ async fn f8_a_copy_that_was_killed_goes_on_where_it_stopped() {
         inserts.spawn(async move { store.insert(an_insert(a_job())).await });
     }
     while let Some(inserted) = inserts.join_next().await {
-        assert!(matches!(inserted.unwrap().unwrap(), Inserted::New(_)));
+        assert!(matches!(inserted.unwrap().unwrap(), InsertOutcome::New(_)));
     }
     store.close().await;
     drop(store);

@@ -79,7 +79,7 @@ fn tests_in(source: &str) -> Vec<(String, String)> {
 fn comes_later(id: &str) -> bool {
     match id.split_at(1) {
         ("F", number) => number == "12",
-        ("M", number) => ["4", "5"].contains(&number),
+        ("M", number) => number == "5",
         _ => false,
     }
 }
@@ -88,6 +88,7 @@ fn comes_later(id: &str) -> bool {
 fn script_of(id: &str) -> Option<&'static str> {
     match id {
         "J6" => Some("scripts/citation-questions"),
+        "M4" => Some("scripts/questions"),
         "N1" | "N2" => Some("scripts/package"),
         _ => None,
     }

@@ -2,6 +2,8 @@
 
 use serde_json::{Value, json};
 
+use crate::http::client::{ANN, Served};
+use crate::page::browser::Browser;
 use crate::support::World;
 
 const ASK: &str = "deep_research";
@@ -64,6 +66,229 @@ async fn k10_the_progress_names_the_steps_of_the_run() {
     {
         assert!(ran.stderr.contains(step), "{step}: {}", ran.stderr);
     }
+}
+
+/// K10: the page and `jobs show` list the steps of a run with their time.
+#[tokio::test]
+async fn k10_the_page_and_jobs_show_list_the_steps() {
+    let mut world = simulated("-").await;
+    world.set("OUTLAST_PROVIDERS", "researcher");
+    let served = Served::start(&mut world, &[]).await;
+    let browser = Browser::signed_in(served.address, ANN).await;
+    let job = browser.ask("How efficient are heat pumps?").await;
+    browser.until(&job, "state succeeded").await;
+    let body = browser.get(&job).await.body;
+    for part in ["Each step", "1 plan, ", " searches, ", " pages, ", "section 1, ", "tokens read"] {
+        assert!(body.contains(part), "{part}: {body}");
+    }
+    let id = job.rsplit('/').next().unwrap();
+    world.set("OUTLAST_OWNER", "ann");
+    let shown = world.run(&["jobs", "show", id]).await;
+    assert!(shown.stdout.contains("1 plan, ") && shown.stdout.contains(" pages, "), "{shown:?}");
+    let shown = world.run(&["jobs", "show", id, "--json"]).await;
+    let shown: Value = serde_json::from_str(&shown.stdout).unwrap();
+    let steps = shown["steps"].as_array().unwrap();
+    let read = steps.iter().find(|totals| totals["kind"] == "read").unwrap();
+    assert!(read["done"].as_u64().unwrap() > 1 && read["failed"] == 0, "{shown}");
+}
+
+/// K10: `--plan` shows the plan and what a run would cost after one question to the model, and starts nothing.
+#[tokio::test]
+async fn k10_a_plan_is_shown_without_a_run() {
+    let world = simulated("-").await;
+    let asked = ["research", "How efficient are heat pumps?", "--provider", "researcher", "--plan"];
+    let ran = world.run(&asked).await;
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    for shown in ["1. ", "heading: ", "search:  ", "30 pages", "nothing: all prices are 0"] {
+        assert!(ran.stdout.contains(shown), "{shown}: {ran:?}");
+    }
+    let ran = world.run(&[&asked[..], &["--json"]].concat()).await;
+    let plan: Value = serde_json::from_str(&ran.stdout).unwrap();
+    assert!(!plan["questions"][0]["queries"].as_array().unwrap().is_empty(), "{plan}");
+    assert_eq!((&plan["usable"], &plan["highest_nano_usd"]), (&json!(true), &json!(0)), "{plan}");
+    assert!(plan["planning"]["tokens_read"].as_u64().unwrap() > 100, "{plan}");
+    let calls = world.simulator.calls();
+    let asked: u64 = calls.lanes["-"].model.values().map(|asked| asked.requests).sum();
+    assert_eq!((asked, calls.lanes["-"].search.len()), (2, 0), "one question each");
+    assert!(!world.database().exists(), "nothing is stored");
+}
+
+/// K10, G6: the cost of a plan is shown, and a limit that it may exceed refuses it.
+#[tokio::test]
+async fn k10_a_plan_says_its_cost_and_keeps_to_the_limits() {
+    let mut world = simulated("-").await;
+    let file = world.data_dir().with_file_name("outlast.toml");
+    std::fs::write(&file, "[researcher]\nprice_in = 1\nprice_out = 2\n").unwrap();
+    let file = file.to_str().unwrap().to_owned();
+    let asked = ["research", "Why?", "--provider", "researcher", "--plan", "--config", &file];
+    let ran = world.run(&asked).await;
+    assert!(ran.stdout.contains("this plan cost  $0.00"), "{ran:?}");
+    assert!(ran.stdout.contains(" at most\n") && ran.stdout.contains("about $0."), "{ran:?}");
+    let ran = world.run(&[&asked[..], &["--budget", "0.0001"]].concat()).await;
+    assert!(ran.code == Some(2) && ran.stderr.contains("planning may cost $0.00"), "{ran:?}");
+    world.set("OUTLAST_MAX_USD_PER_DAY", "5");
+    let ran = world.run(&asked).await;
+    assert!(ran.code == Some(2) && ran.stderr.contains("OUTLAST_MAX_USD_PER_DAY"), "{ran:?}");
+    let calls = world.simulator.calls();
+    let asked: u64 = calls.lanes["-"].model.values().map(|asked| asked.requests).sum();
+    assert_eq!(asked, 1, "a refused plan asks nothing");
+}
+
+/// K10: no other provider has a plan to show.
+#[tokio::test]
+async fn k10_a_plan_of_another_provider_is_refused() {
+    let world = World::new().await;
+    let ran = world.run(&["research", "Why?", "--plan"]).await;
+    assert!(ran.code == Some(2) && ran.stderr.contains("`perplexity` does not show"), "{ran:?}");
+    assert!(ran.stderr.contains("--provider researcher"), "{ran:?}");
+    assert_eq!(world.submits(), 0);
+}
+
+/// Returns the check of `doctor --json` with this name, as its state and one text.
+async fn doctor(world: &World, name: &str) -> (String, String) {
+    let ran = world.run(&["doctor", "--json"]).await;
+    let report: Value = serde_json::from_str(&ran.stdout).unwrap_or_else(|_| panic!("{ran:?}"));
+    let found = report["checks"].as_array().unwrap().iter().find(|check| check["name"] == name);
+    let check = found.unwrap_or_else(|| panic!("no {name}: {report}"));
+    let text = |field: &str| check[field].as_str().unwrap_or_default().to_owned();
+    (text("status"), format!("{} {}", text("message"), text("fix")))
+}
+
+/// K11: the doctor checks the model, its window and its JSON mode, the search service, and states where data goes.
+#[tokio::test]
+async fn k11_the_doctor_checks_the_researcher() {
+    let mut world = simulated("-").await;
+    world.set("OUTLAST_PROVIDERS", "researcher");
+    let url = world.simulator.url().to_owned();
+    let cases: [(&str, &str, &str, &str, &str, &str); 9] = [
+        ("-", "scripted", "-", "model", "pass", "window 8192; keeps to JSON schemas"),
+        ("-", "scripted", "-", "search", "warn", "SearXNG answers, and finds nothing"),
+        ("-", "scripted", "-", "data flow", "pass", "drafts go to scripted at"),
+        ("-", "scripted", "-", "data flow", "pass", "(on this machine)"),
+        ("json=object", "scripted", "-", "model", "pass", "without schemas"),
+        ("json=plain", "scripted", "-", "model", "pass", "asked in words"),
+        ("window=2048", "scripted", "-", "model", "warn", "OLLAMA_CONTEXT_LENGTH"),
+        ("server=plain", "other", "-", "model", "fail", "no model other; it has scripted"),
+        ("-", "scripted", "json=off", "search", "fail", "`search: formats: [html, json]`"),
+    ];
+    for (lane, model, search, name, status, expected) in cases {
+        world.set("OUTLAST_MODEL_URL", &format!("{url}/llm/{lane}/v1"));
+        world.set("OUTLAST_MODEL", model);
+        world.set("OUTLAST_SEARCH_URL", &format!("{url}/searxng/{search}"));
+        let (mut found, mut text) = doctor(&world, name).await;
+        // The doctor waits for a second, which is short on a machine that is busy with other tests.
+        for _ in 0..10 {
+            if text.contains(expected) {
+                break;
+            }
+            (found, text) = doctor(&world, name).await;
+        }
+        assert!(
+            found == status && text.contains(expected),
+            "{lane} {search} {name}: {found} {text}"
+        );
+    }
+    world.set("OUTLAST_MODEL_URL", "http://127.0.0.1:9/v1");
+    let (status, text) = doctor(&world, "model").await;
+    let expected = "http://127.0.0.1:9/v1 does not answer (connection refused)";
+    assert!(status == "fail" && text.contains(expected), "{status} {text}");
+    let ran = world.run(&["doctor"]).await;
+    assert!(ran.code == Some(1) && ran.stdout.contains("data flow"), "{ran:?}");
+    assert!(!world.data_dir().exists(), "nothing is made");
+}
+
+/// K9, K11: with a library and a model here nothing leaves this machine, and a model elsewhere is named.
+#[tokio::test]
+async fn k11_the_doctor_states_where_documents_go() {
+    let here = ("OUTLAST_MODEL_URL", "http://127.0.0.1:9/v1");
+    let mut world = world(&[here, ("OUTLAST_SEARCH", "library")]).await;
+    let (_, text) = doctor(&world, "data flow").await;
+    assert!(text.contains("nothing leaves this machine"), "{text}");
+    let (status, text) = doctor(&world, "search").await;
+    assert!(status == "pass" && text.contains("one folder of documents"), "{status} {text}");
+    world.set("OUTLAST_MODEL", "gpt-oss:120b-cloud");
+    let (_, text) = doctor(&world, "data flow").await;
+    assert!(text.contains("runs elsewhere") && text.contains("goes to the model"), "{text}");
+}
+
+/// K1: `init` passes on the researcher's variables: addresses and names as they are, keys by reference.
+#[tokio::test]
+async fn k1_init_passes_on_the_variables_of_the_researcher() {
+    let world = world(&[
+        ("OUTLAST_MODEL_URL", "http://127.0.0.1:9/v1"),
+        ("OUTLAST_SEARCH_URL", "http://ann:heliotrope@127.0.0.1:9"),
+        ("OUTLAST_MODEL_API_KEY", "sk-heliotrope"),
+    ])
+    .await;
+    let ran = world.run(&["init", "claude-code", "--print"]).await;
+    let printed: Value = serde_json::from_str(&ran.stdout).unwrap_or_else(|_| panic!("{ran:?}"));
+    let environment = &printed["mcpServers"]["outlast"]["env"];
+    assert_eq!(environment["OUTLAST_PROVIDERS"], "researcher,library");
+    assert_eq!(environment["OUTLAST_MODEL_URL"], "http://127.0.0.1:9/v1");
+    assert_eq!(environment["OUTLAST_MODEL"], "m");
+    assert_eq!(environment["OUTLAST_MODEL_API_KEY"], "${OUTLAST_MODEL_API_KEY:-}");
+    // An address with a password is a key too.
+    assert_eq!(environment["OUTLAST_SEARCH_URL"], "${OUTLAST_SEARCH_URL:-}");
+    assert_eq!(environment["OUTLAST_SEARCH_API_KEY"], Value::Null, "it is not set");
+    assert!(!ran.stdout.contains("heliotrope"), "{ran:?}");
+}
+
+/// P2: keys and passwords of the researcher are in no output, log, error or record.
+#[tokio::test]
+async fn p2_the_keys_of_the_researcher_are_nowhere() {
+    let mut world = simulated("key").await;
+    let url = world.simulator.url().replace("http://", "http://ann:heliotrope@");
+    world.set("OUTLAST_PROVIDERS", "researcher");
+    world.set("OUTLAST_MODEL_URL", &format!("{url}/llm/key/v1"));
+    world.set("OUTLAST_SEARCH_URL", &format!("{url}/searxng/json=off"));
+    world.set("OUTLAST_MODEL_API_KEY", "sk-heliotrope-1");
+    world.set("OUTLAST_SEARCH_API_KEY", "sk-heliotrope-2");
+    world.set("OUTLAST_LOG", "debug");
+    let mut seen = String::new();
+    for command in [
+        &["doctor", "--json"][..],
+        &["config", "show", "--json"],
+        &["research", "Why?", "--plan", "-v"],
+        &["research", "Why?", "-v", "-v"],
+        &["jobs", "list", "--all", "--json"],
+        &["conversations", "list", "--json"],
+    ] {
+        let ran = world.run(command).await;
+        seen.push_str(&format!("{command:?}\n{}{}", ran.stdout, ran.stderr));
+    }
+    let listed = world.run(&["jobs", "list", "--all", "--json"]).await;
+    let listed: Value = serde_json::from_str(&listed.stdout).unwrap();
+    let id = listed["jobs"][0]["id"].as_str().unwrap();
+    seen.push_str(&world.run(&["jobs", "show", id, "--json"]).await.stdout);
+    if let Some(place) = seen.find("heliotrope") {
+        let start = seen.floor_char_boundary(place.saturating_sub(200));
+        panic!("a key is shown: {}", &seen[start..seen.ceil_char_boundary(place + 50)]);
+    }
+    let mut folders = vec![world.data_dir().to_owned()];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).unwrap().map(Result::unwrap) {
+            if entry.file_type().unwrap().is_dir() {
+                folders.push(entry.path());
+                continue;
+            }
+            let bytes = std::fs::read(entry.path()).unwrap_or_default();
+            let has_key = bytes.windows(10).any(|part| part == b"heliotrope");
+            assert!(!has_key, "{} has a key", entry.path().display());
+        }
+    }
+}
+
+/// G1: a model server on another machine without encryption is warned of.
+#[tokio::test]
+async fn g1_an_open_address_is_warned_of() {
+    let mut world =
+        world(&[("OUTLAST_MODEL_URL", "http://models.example/v1"), ("OUTLAST_SEARCH", "library")])
+            .await;
+    let (_, text) = doctor(&world, "configuration").await;
+    assert!(text.contains("sent to it unencrypted"), "{text}");
+    world.set("OUTLAST_MODEL_URL", "http://127.0.0.1:9/v1");
+    let (_, text) = doctor(&world, "configuration").await;
+    assert!(!text.contains("unencrypted"), "{text}");
 }
 
 /// G1: a setting that is missing is named, with the way to set it.

@@ -48,7 +48,7 @@ pub(super) struct CommandRun {
     recorded: Option<oneshot::Sender<()>>,
     /// The socket for its steps, until the journal is known.
     socket: Option<StepSocket>,
-    _steps: Option<StepServer>,
+    step_server: Option<StepServer>,
     /// Kept so that the task has an owner; it is never waited for.
     _task: JoinHandle<()>,
 }
@@ -82,7 +82,7 @@ impl CommandRun {
             run_child(child, &group, go, timeout, sender).await;
             watched.ended = true;
         });
-        Ok(Self { remote, steps, recorded: Some(recorded), socket, _steps: None, _task: task })
+        Ok(Self { remote, steps, recorded: Some(recorded), socket, step_server: None, _task: task })
     }
 }
 
@@ -93,7 +93,7 @@ impl Run for CommandRun {
     }
 
     fn set_journal(&mut self, journal: RunJournal) {
-        self._steps = self.socket.take().map(|socket| socket.serve(journal));
+        self.step_server = self.socket.take().map(|socket| socket.serve(journal));
     }
 
     async fn next(&mut self) -> Result<Step, ProviderError> {
@@ -101,9 +101,20 @@ impl Run for CommandRun {
             // A task that has ended already reports that by its last step.
             let _ = recorded.send(());
         }
-        self.steps.recv().await.unwrap_or_else(|| {
+        let step = self.steps.recv().await.unwrap_or_else(|| {
             let sentence = "the command was lost; the log of the server has the details";
             Err(ProviderError::new(ProviderErrorKind::RunFailed, sentence))
+        });
+        step.map_err(|error| match &self.step_server {
+            Some(steps) if error.kind == ProviderErrorKind::RunFailed && steps.has_unanswered() => {
+                let sentence = "a question of the command was not answered before its deadline; start it again, and \
+                                answer it with `outlast jobs answer`";
+                ProviderError {
+                    detail: error.detail,
+                    ..ProviderError::new(ProviderErrorKind::NotAnswered, sentence)
+                }
+            }
+            Some(_) | None => error,
         })
     }
 }

@@ -14,7 +14,9 @@ pub const STEP_SOCKET: &str = "OUTLAST_STEP_SOCKET";
 pub const MAX_STEP_BYTES: usize = 1 << 20;
 /// The maximum length of a step's name.
 const MAX_NAME: usize = 64;
-const MAX_LINE: u64 = 16 << 10;
+/// The maximum size of a question with its choices in bytes.
+pub const MAX_ASK_BYTES: usize = 4 << 10;
+const MAX_LINE: u64 = 64 << 10;
 
 /// The first message of a step.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -24,6 +26,27 @@ pub struct StepRequest {
     pub digest: String,
     /// Runs it again if it is not known how far it came.
     pub rerun: bool,
+}
+
+/// The first message of `outlast ask`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AskRequest {
+    /// The question.
+    pub ask: String,
+    /// The possible answers; empty if any text is one.
+    pub choices: Vec<String>,
+    /// The answer after the deadline.
+    pub default: Option<String>,
+    /// The time until the deadline, unless it is the usual one.
+    pub timeout_ms: Option<u64>,
+}
+
+/// The first message on a connection.
+#[derive(Debug, Deserialize)]
+#[serde(untagged)]
+pub(super) enum FirstMessage {
+    Step(StepRequest),
+    Ask(AskRequest),
 }
 
 /// The answers of the worker.
@@ -36,6 +59,8 @@ pub enum StepReply {
     Done { bytes: usize },
     /// The end of the step is recorded.
     Recorded,
+    /// Nobody has answered the question before its deadline.
+    NotAnswered,
     /// The step may not run.
     Refused { why: String, hint: String },
     /// The worker does not own the job any more.

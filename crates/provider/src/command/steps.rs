@@ -9,6 +9,7 @@ use std::io;
 use std::os::unix::fs::DirBuilderExt as _;
 use std::os::unix::net;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -24,7 +25,8 @@ use tokio::net::{UnixListener, UnixStream};
 use tokio::task::{JoinHandle, JoinSet};
 
 use super::step_protocol::{
-    StepOutcome, StepReply, StepRequest, is_step_name, read_bytes, read_message, write_message,
+    FirstMessage, StepOutcome, StepReply, StepRequest, is_step_name, read_bytes, read_message,
+    write_message,
 };
 
 /// The kind of steps in the journal.
@@ -38,7 +40,7 @@ const MAX_TRIES: u32 = 1_000;
 /// The maximum size of an output in one row, before it is encoded.
 const PART_BYTES: usize = 180_000;
 /// The time between two tries to reach the store.
-const STORE_PAUSE: Duration = Duration::from_millis(500);
+pub(super) const STORE_PAUSE: Duration = Duration::from_millis(500);
 
 /// A bound socket of a run, whose file is removed with it.
 #[derive(Debug)]
@@ -80,8 +82,14 @@ impl StepSocket {
 
     /// Answers steps until the server is dropped.
     pub(super) fn serve(self, journal: RunJournal) -> StepServer {
-        let run = Arc::new(RunSteps { journal, active: Mutex::default() });
-        StepServer(tokio::spawn(async move {
+        let not_answered = Arc::new(AtomicBool::new(false));
+        let run = Arc::new(RunSteps {
+            journal,
+            active: Mutex::default(),
+            asking: tokio::sync::Mutex::default(),
+            not_answered: Arc::clone(&not_answered),
+        });
+        let task = tokio::spawn(async move {
             // The whole socket moves here, with its file.
             let Self { listener, file: _file } = self;
             let mut connections = JoinSet::new();
@@ -100,25 +108,40 @@ impl StepSocket {
                     Some(_) = connections.join_next() => {}
                 }
             }
-        }))
+        });
+        StepServer { task, not_answered }
     }
 }
 
 /// Answers the steps of a run; a step that is under way ends with it.
 #[derive(Debug)]
-pub(super) struct StepServer(JoinHandle<()>);
+pub(super) struct StepServer {
+    task: JoinHandle<()>,
+    not_answered: Arc<AtomicBool>,
+}
+
+impl StepServer {
+    /// Returns whether a question of the run was not answered before its deadline.
+    pub(super) fn has_unanswered(&self) -> bool {
+        self.not_answered.load(Ordering::Acquire)
+    }
+}
 
 impl Drop for StepServer {
     fn drop(&mut self) {
-        self.0.abort();
+        self.task.abort();
     }
 }
 
 /// The steps of one run.
-struct RunSteps {
-    journal: RunJournal,
+pub(super) struct RunSteps {
+    pub(super) journal: RunJournal,
     /// The names of the steps that are under way.
     active: Mutex<BTreeSet<String>>,
+    /// Held while a question waits for its answer.
+    pub(super) asking: tokio::sync::Mutex<()>,
+    /// True if a question was not answered before its deadline.
+    pub(super) not_answered: Arc<AtomicBool>,
 }
 
 /// Removes the name of a step that has ended.
@@ -145,7 +168,7 @@ struct RecordedOutput {
 }
 
 /// The reason why a step does not run.
-enum NotRun {
+pub(super) enum NotRun {
     /// It was done before, with this output.
     Done(Vec<u8>),
     Refused {
@@ -187,7 +210,10 @@ impl RunSteps {
     }
 
     async fn serve_step(&self, mut stream: BufReader<UnixStream>) -> io::Result<()> {
-        let request: StepRequest = read_message(&mut stream).await?;
+        let (request, question) = match read_message(&mut stream).await? {
+            FirstMessage::Step(request) => (request, None),
+            FirstMessage::Ask(question) => (question.step(), Some(question)),
+        };
         let name = request.name.as_str();
         let is_free = {
             let mut active = self.active.lock().unwrap_or_else(PoisonError::into_inner);
@@ -203,6 +229,9 @@ impl RunSteps {
             Ok(key) => key,
             Err(why) => return reply(&mut stream, why).await,
         };
+        if let Some(question) = question {
+            return self.ask(&mut stream, &question, &key).await;
+        }
         write_message(&mut stream, &StepReply::Run, b"").await?;
         let outcome: StepOutcome = read_message(&mut stream).await?;
         let output = read_bytes(&mut stream, outcome.bytes).await?;
@@ -240,7 +269,11 @@ impl RunSteps {
                         &format!(
                             "the step `{name}` was interrupted, and it is not known how far it came"
                         ),
-                        "with --rerun a step runs again without a question",
+                        &format!(
+                            "when the job has ended, `outlast step resolve {job} {name} --done` or `--rerun` \
+                             decides; a step that may run twice has `--rerun` in the script",
+                            job = self.journal.job()
+                        ),
                     ));
                 }
                 StepStart::Changed => {
@@ -271,7 +304,7 @@ impl RunSteps {
     }
 
     /// Records the end of a step.
-    async fn end(&self, key: &str, code: i32, output: &[u8]) -> Result<(), StoreError> {
+    pub(super) async fn end(&self, key: &str, code: i32, output: &[u8]) -> Result<(), StoreError> {
         if code != 0 {
             let why = format!("exit code {code}");
             return self.end_certainly(key, StepResult::Failed(why)).await;
@@ -336,7 +369,7 @@ fn part_step(key: String) -> NewStep {
     }
 }
 
-async fn reply(stream: &mut BufReader<UnixStream>, why: NotRun) -> io::Result<()> {
+pub(super) async fn reply(stream: &mut BufReader<UnixStream>, why: NotRun) -> io::Result<()> {
     match why {
         NotRun::Done(output) => {
             write_message(stream, &StepReply::Done { bytes: output.len() }, &output).await

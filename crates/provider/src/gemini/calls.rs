@@ -9,7 +9,7 @@ use tokio::time::timeout;
 use super::wire::{Envelope, Interaction};
 use super::{report, wire};
 use crate::vendor::{
-    self, Checked, EventStream, HttpAnswer, RunError, Service, Vendor, refusal, silent,
+    self, CheckedAnswer, EventStream, HttpAnswer, RunError, Service, Vendor, refusal, silent,
 };
 
 impl Service {
@@ -122,7 +122,7 @@ impl Service {
     pub(super) async fn check_agents(
         &self,
         limit: Duration,
-    ) -> Result<(Checked, Vec<String>), ProviderError> {
+    ) -> Result<(CheckedAnswer, Vec<String>), ProviderError> {
         let mut list = self.address(["models"]);
         list.query_pairs_mut().append_pair("pageSize", "1000");
         let to_error = |answer: &HttpAnswer| self.call_error(answer);

@@ -15,8 +15,8 @@ use crate::prices::Prices;
 use crate::responses::wire::{Event, Response as RunObject};
 use crate::responses::{self, ResponseRun, Responses};
 use crate::vendor::{
-    Checked, EventStream, FollowedRun, NO_ID, Service, Submit, VendorOptions, is_event_stream,
-    object, report_malformed, stream_before_id,
+    CheckedAnswer, EventStream, FollowedRun, NO_ID, Service, Submit, VendorOptions,
+    is_event_stream, object, report_malformed, stream_before_id,
 };
 
 /// The Agent API among those that speak the protocol.
@@ -49,7 +49,7 @@ impl Agent {
     }
 
     /// Makes a free call to check that the service answers and accepts the key.
-    pub async fn check(&self, limit: Duration) -> Result<Checked, ProviderError> {
+    pub async fn check(&self, limit: Duration) -> Result<CheckedAnswer, ProviderError> {
         self.api.service.check(limit).await
     }
 }

@@ -19,7 +19,7 @@ use outlast_core::{
 
 use super::{VENDOR, search};
 use crate::prices::Prices;
-use crate::vendor::{Checked, PollIntervals, Service, VendorOptions, effort_word};
+use crate::vendor::{CheckedAnswer, PollIntervals, Service, VendorOptions, effort_word};
 pub(super) use fuzzing::fuzz;
 use request::model;
 use research::ResearchRun;
@@ -46,7 +46,7 @@ impl Sonar {
     }
 
     /// Makes a free call to check that the service answers and accepts the key.
-    pub async fn check(&self, limit: Duration) -> Result<Checked, ProviderError> {
+    pub async fn check(&self, limit: Duration) -> Result<CheckedAnswer, ProviderError> {
         self.api.check(limit).await
     }
 }

@@ -273,7 +273,7 @@ impl Service {
 
 /// The result of a check of the service.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Checked {
+pub struct CheckedAnswer {
     /// The state of the key.
     pub key: KeyState,
     /// The server's time, to the second.
@@ -293,7 +293,7 @@ pub enum KeyState {
 
 impl Service {
     /// Asks once, within this limit. A key that is refused is an error like any other.
-    pub(crate) async fn check(&self, limit: Duration) -> Result<Checked, ProviderError> {
+    pub(crate) async fn check(&self, limit: Duration) -> Result<CheckedAnswer, ProviderError> {
         let to_error = |answer: &HttpAnswer| self.provider_error(answer);
         let (checked, _) = self.check_list(self.address(["v1", "models"]), limit, to_error).await?;
         Ok(checked)
@@ -305,7 +305,7 @@ impl Service {
         list: Url,
         limit: Duration,
         to_error: impl FnOnce(&HttpAnswer) -> ProviderError,
-    ) -> Result<(Checked, Vec<u8>), ProviderError> {
+    ) -> Result<(CheckedAnswer, Vec<u8>), ProviderError> {
         let request = self.calls()?.get(list).timeout(limit);
         let response =
             send(self.authorize(request)).await.map_err(|error| self.no_answer(&error))?;
@@ -321,7 +321,7 @@ impl Service {
                 return Err(to_error(&HttpAnswer { status, retry_after: None, body }));
             }
         };
-        let checked = Checked { key, server_time, warnings: Vec::new() };
+        let checked = CheckedAnswer { key, server_time, warnings: Vec::new() };
         // A list that cannot be read does not concern the key, which was accepted.
         Ok((checked, read_body(response, MAX_BODY).await.unwrap_or_default()))
     }

@@ -138,7 +138,7 @@ pub(crate) async fn follow(run: &mut dyn Run) -> Followed {
         loop {
             match run.next().await {
                 Ok(Step::Progress(step)) => progress.push(step),
-                Ok(Step::Moved) => {}
+                Ok(Step::Moved | Step::Wait | Step::Cancel) => {}
                 Ok(Step::Done { output, raw }) => return Ok((*output, raw.unwrap())),
                 Err(error) => return Err(error),
             }

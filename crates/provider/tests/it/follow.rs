@@ -161,7 +161,7 @@ async fn steps_with_drops(run: &mut dyn Run, told: impl Fn(&[String])) -> Vec<St
                 steps.push(progress.message);
                 told(&steps);
             }
-            Step::Moved => {}
+            Step::Moved | Step::Wait | Step::Cancel => {}
             Step::Done { output, .. } => {
                 let Body::Report { text, .. } = output.body else { panic!("no report") };
                 steps.push(text);

@@ -33,6 +33,11 @@ pub(crate) struct Bench {
     pub(crate) search_lane: String,
     pub(crate) prices: Prices,
     pub(crate) max_resend: NanoUsd,
+    pub(crate) patience: Duration,
+    /// The address of the model server, if it is not the simulator's.
+    pub(crate) model_url: Option<String>,
+    /// The address of the search service, if it is not the simulator's.
+    pub(crate) search_url: Option<String>,
     /// The folder to search instead of the web.
     pub(crate) library: Option<PathBuf>,
     stop: Arc<Stop>,
@@ -111,6 +116,9 @@ impl Bench {
             search_lane: search_lane.to_owned(),
             prices: Prices::FREE,
             max_resend: NanoUsd(0),
+            patience: Settings::PATIENCE,
+            model_url: None,
+            search_url: None,
             library: None,
             stop: Arc::default(),
         }
@@ -118,7 +126,10 @@ impl Bench {
 
     fn search_backend(&self) -> SearchBackend {
         let Some(folder) = &self.library else {
-            let url = format!("{}/searxng/{}", self.simulator.url(), self.search_lane);
+            let url = match &self.search_url {
+                Some(url) => url.clone(),
+                None => format!("{}/searxng/{}", self.simulator.url(), self.search_lane),
+            };
             return SearchBackend::Searxng { url, api_key: None };
         };
         let options = LibraryOptions {
@@ -140,7 +151,10 @@ impl Bench {
     fn researcher(&self) -> Researcher {
         let url = self.simulator.url();
         let settings = Settings {
-            model_url: format!("{url}/llm/{}/v1", self.model_lane),
+            model_url: match &self.model_url {
+                Some(url) => url.clone(),
+                None => format!("{url}/llm/{}/v1", self.model_lane),
+            },
             model: "scripted".to_owned(),
             api_key: None,
             context_tokens: 0,
@@ -151,6 +165,7 @@ impl Bench {
             max_pages: 0,
             max_tokens: 0,
             max_minutes: 30,
+            patience: self.patience,
             fetch: FetchOptions { allow_private: true, ..FetchOptions::default() },
             pdf: None,
             proxy: None,
@@ -176,8 +191,20 @@ impl Bench {
             match run.next().await {
                 Ok(Step::Progress(progress)) => messages.push(progress.message),
                 Ok(Step::Moved) => {}
+                Ok(Step::Wait | Step::Cancel) => panic!("nothing was asked"),
                 Ok(Step::Done { output, .. }) => return (Ok(*output), messages),
                 Err(error) => return (Err(error), messages),
+            }
+        }
+    }
+
+    /// Runs to the step with which the run stops.
+    pub(crate) async fn stop(&self) -> Result<Step, ProviderError> {
+        let mut run = self.run().await;
+        loop {
+            match run.next().await {
+                Ok(Step::Progress(_) | Step::Moved) => {}
+                end => return end,
             }
         }
     }

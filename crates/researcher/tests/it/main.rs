@@ -6,7 +6,9 @@
     reason = "a helper of tests stops at the first thing that is not as promised"
 )]
 
+mod approving;
 mod bench;
 mod grounding;
 mod resuming;
 mod running;
+mod waiting;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use outlast_core::{ConversationId, Job, JobId, JobQuery, JobState, StateKind, StoreError};
-use outlast_engine::{Engine, Reading};
+use outlast_engine::{Engine, JobSnapshot};
 use rmcp::model::{JsonObject, Tool};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -64,7 +64,11 @@ async fn show(engine: &Engine, caller: &Caller, given: JsonObject) -> ToolResult
     Ok(answer_with_text(text, shape))
 }
 
-async fn by_id(engine: &Engine, caller: &Caller, id: &str) -> Result<Option<Reading>, StoreError> {
+async fn by_id(
+    engine: &Engine,
+    caller: &Caller,
+    id: &str,
+) -> Result<Option<JobSnapshot>, StoreError> {
     let scope = caller.scope();
     if let Ok(job) = id.parse::<JobId>()
         && let Some(reading) = engine.read(&scope, &job).await?
@@ -82,9 +86,9 @@ async fn by_question(
     engine: &Engine,
     caller: &Caller,
     question: &str,
-) -> Result<Option<Reading>, StoreError> {
+) -> Result<Option<JobSnapshot>, StoreError> {
     let query = JobQuery {
-        states: vec![StateKind::Queued, StateKind::Running],
+        states: StateKind::UNFINISHED.to_vec(),
         limit: LOOKED_THROUGH,
         ..JobQuery::default()
     };
@@ -97,13 +101,15 @@ async fn by_question(
 }
 
 /// Builds the content of the page. The renderer of the page and the export produces the report's HTML.
-fn view(reading: &Reading, page: Option<&str>) -> Value {
+fn view(reading: &JobSnapshot, page: Option<&str>) -> Value {
     let job = &reading.job;
-    let state = job.state.kind();
+    let state = job.kind();
     let turn = Turn::of(job);
     let answer = turn.answer.as_ref();
     let message = match state {
-        StateKind::Queued | StateKind::Running => printable(&reading.read_standing().to_string()),
+        StateKind::Queued | StateKind::Running | StateKind::Waiting => {
+            printable(&reading.read_standing().to_string())
+        }
         StateKind::Succeeded => "Completed".to_owned(),
         StateKind::Failed => "Failed".to_owned(),
         StateKind::Cancelled => "Cancelled".to_owned(),
@@ -125,7 +131,7 @@ fn view(reading: &Reading, page: Option<&str>) -> Value {
         "error": failure(job),
         "report": answer.map(|answer| answer_html(answer, 1).into_string()),
         "markdown": answer.map(|answer| &answer.text),
-        "page": page.map(|base| super::link::page_of(base, &job.id.to_string()))
+        "page": page.map(|base| super::link::page_of_job(base, &job.id.to_string()))
     })
 }
 

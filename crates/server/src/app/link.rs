@@ -6,7 +6,7 @@ use serde_json::Value;
 use crate::notified::add_sentence;
 
 /// Returns the address of a job's page.
-pub(super) fn page_of(base: &str, job: &str) -> String {
+pub(crate) fn page_of_job(base: &str, job: &str) -> String {
     format!("{base}/ui/jobs/{job}")
 }
 
@@ -24,7 +24,7 @@ fn link(shape: &Value, base: &str) -> Option<String> {
     let id = shape.get("jobId").or_else(|| shape.get("job_id")).and_then(Value::as_str);
     if let Some(id) = id {
         let is_there = !matches!(shape["status"].as_str(), Some("NOT_FOUND" | "expired"));
-        return is_there.then(|| page_of(base, id));
+        return is_there.then(|| page_of_job(base, id));
     }
     let is_queued = shape["responseId"] == "queued";
     let conversation = shape["conversationId"].as_str().filter(|_| is_queued)?;

@@ -91,7 +91,7 @@ impl Transcript {
         Self {
             id: conversation.id.as_str().to_owned(),
             title: conversation.turns().next().map_or_else(String::new, question_of),
-            state: conversation.last().state.kind(),
+            state: conversation.last().kind(),
             created_at: conversation.created_at().to_string(),
             updated_at: conversation.updated_at().to_string(),
             turns: conversation.turns().map(Turn::of).collect(),
@@ -172,7 +172,7 @@ impl Turn {
         Self {
             job: Some(job.id.to_string()),
             question: question_of(job),
-            state: job.state.kind(),
+            state: job.kind(),
             asked_at: Some(job.created_at.to_string()),
             ended_at: job.ended_at().map(|at| at.to_string()),
             failures: job.failures.iter().map(ErrorEntry::from).collect(),

@@ -106,7 +106,7 @@ async fn snapshot(app: &App, reader: &Scope) -> Result<Snapshot, StoreError> {
     let mut unfinished: BTreeMap<(String, &'static str), u64> = BTreeMap::new();
     let mut oldest = None;
     let mut query = JobQuery {
-        states: vec![StateKind::Queued, StateKind::Running],
+        states: StateKind::UNFINISHED.to_vec(),
         limit: JOBS_PER_READ,
         ..JobQuery::default()
     };

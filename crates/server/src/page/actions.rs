@@ -7,8 +7,8 @@ use axum::extract::Path;
 use http::StatusCode;
 use maud::{Markup, html};
 use outlast_core::{
-    CallMode, ConversationId, Cost, FetchConsent, Job, JobId, NanoUsd, NewJob, Prune, Resend,
-    StateKind, StoreError, visible,
+    AnswerOutcome, CallMode, ConversationId, Cost, FetchConsent, Job, JobId, NanoUsd, NewJob,
+    Prune, Resend, StateKind, StoreError, visible,
 };
 
 use super::asking::refusal;
@@ -46,6 +46,7 @@ pub(super) async fn act(
             Err(error) => Err(not_done(&asked, &job, &error)),
         },
         "retry" => retry(&asked, &job, is_confirmed, fields).await,
+        "answer" => answer(&asked, &job, fields).await,
         "check" => check(&asked, &job, is_confirmed, fields).await,
         "delete" if !is_confirmed => Ok(delete_first(&job, fields).answer(&asked.visitor)),
         "delete" => delete(&asked, &job).await,
@@ -67,6 +68,52 @@ fn cancel_first<'a>(job: &Job, fields: &'a Fields) -> Confirm<'a> {
         shares_with: None,
         back: format!("/ui/jobs/{}", job.id),
         fields,
+    }
+}
+
+/// Answers the question that the job waits for (M4).
+async fn answer(asked: &PageRequest, job: &Job, fields: &Fields) -> PageResult {
+    let refuse = |why: &str| {
+        let next = html! { a href={ "/ui/jobs/" (job.id.to_string()) } { "Back to the job" } };
+        Err(asked.refuse(StatusCode::CONFLICT, "Not answered", why, &next))
+    };
+    let (question, text) = (fields.get("question"), fields.get("answer"));
+    let Some(text) = text else { return refuse("The answer is empty.") };
+    match asked.engine().answer(&asked.visitor.own(), &job.id, question, text).await {
+        Ok(Some(AnswerOutcome::Accepted(_))) => Ok(see_job(&job.id)),
+        Ok(Some(AnswerOutcome::Refused(refusal))) => {
+            let refusal = refusal.to_string();
+            let (first, rest) = refusal.split_at(1);
+            refuse(&format!("{}{rest}.", first.to_uppercase()))
+        }
+        Ok(None) => Err(asked.not_found()),
+        Err(error) => Err(not_done(asked, job, &error)),
+    }
+}
+
+/// Renders the question that a job waits for, with a form for the answer.
+pub(super) fn question(job: &Job, is_own: bool) -> Markup {
+    let Some(question) = job.open_question() else { return html! {} };
+    html! {
+        form method="post" action={ "/ui/jobs/" (job.id.to_string()) "/answer" } {
+            p { strong { "This job waits for an answer" } " until " (question.deadline.to_string()) "." }
+            div .question dir="auto" { (visible(&question.text)) }
+            @if let Some(default) = &question.default {
+                p .soft { "After that, the answer is: " (visible(default)) }
+            }
+            @if is_own {
+                input type="hidden" name="question" value=(question.id);
+                @if question.choices.is_empty() {
+                    label { "Answer " textarea name="answer" rows="3" required dir="auto" {} }
+                    button { "Answer" }
+                } @else {
+                    @for choice in &question.choices {
+                        button name="answer" value=(choice) { (visible(choice)) }
+                        " "
+                    }
+                }
+            }
+        }
     }
 }
 

@@ -97,7 +97,7 @@ fn turn(number: usize, job: &Job, now: Timestamp) -> Markup {
                 h2 .question dir="auto" { (question) }
             }
             p .facts {
-                (layout::state(job.state.kind())) " " (layout::ago(job.created_at, now))
+                (layout::state(job.kind())) " " (layout::ago(job.created_at, now))
                 " · " a href={ "/ui/jobs/" (job.id.to_string()) } { "job" }
             }
             @if let Some(answer) = &turn.answer {

@@ -4,14 +4,15 @@ use axum::extract::Path;
 use maud::{Markup, html};
 use outlast_core::conversation::Conversation;
 use outlast_core::{Job, JobQuery, JobState, StoreError, Timestamp, visible};
-use outlast_engine::Reading;
+use outlast_engine::JobSnapshot;
 use outlast_sources::CitationCheck;
 
+use super::actions::question;
 use super::layout::{self, Tab, View};
 use super::options::PageView;
 use super::request::{PageRequest, PageResult};
 use super::session::Visitor;
-use super::{asking, downloads, timeline};
+use super::{asking, downloads, steps, timeline};
 use crate::citations::{check_of, citation_check};
 use crate::export::{
     Turn, check_html, contents, has_contents, report, report_with_check, source_cards, with_code,
@@ -26,9 +27,9 @@ pub(super) async fn view(asked: PageRequest, Path(id): Path<String>) -> PageResu
     Ok(View { title: &reading.job.new.title, tab: Tab::Jobs, live, body }.answer(&asked.visitor))
 }
 
-async fn body(asked: &PageRequest, reading: &Reading) -> Result<Markup, StoreError> {
+async fn body(asked: &PageRequest, reading: &JobSnapshot) -> Result<Markup, StoreError> {
     let (engine, visitor) = (asked.engine(), &asked.visitor);
-    let Reading { job, now, .. } = reading;
+    let JobSnapshot { job, now, .. } = reading;
     let is_own = job.new.owner == visitor.owner;
     let conversation = match job.new.conversation.as_ref().filter(|_| is_own) {
         Some(id) => engine.conversation(&visitor.owner, id).await?,
@@ -38,6 +39,7 @@ async fn body(asked: &PageRequest, reading: &Reading) -> Result<Markup, StoreErr
     let listed = engine.list(&visitor.scope(), &query).await?.jobs;
     let charge = listed.into_iter().next().and_then(|summary| summary.charge);
     let rows = engine.ledger_rows(&visitor.scope(), &job.id).await?;
+    let taken = steps::read(asked, job).await?;
     let turn = Turn::of(job);
     let check = read_check(asked, job).await?;
     let check = check.as_ref();
@@ -50,6 +52,7 @@ async fn body(asked: &PageRequest, reading: &Reading) -> Result<Markup, StoreErr
                 div .head {
                     h1 .question dir="auto" { (visible(turn.question.trim())) }
                     (render_standing(reading))
+                    section .notice #question data-part hidden[job.open_question().is_none()] { (question(job, is_own)) }
                     @if is_own { (actions(asked, job, check)) }
                 }
                 section .result #result data-part {
@@ -91,6 +94,7 @@ async fn body(asked: &PageRequest, reading: &Reading) -> Result<Markup, StoreErr
                         h2 { "Timeline" }
                         (timeline::timeline(job, *now))
                     }
+                    section .steps-part.noprint #steps data-part { (steps::render(&taken)) }
                 }
             }
         }
@@ -106,8 +110,8 @@ async fn read_check(asked: &PageRequest, job: &Job) -> Result<Option<CitationChe
 }
 
 /// Renders the state, and the progress and a clock of a job that has not ended.
-fn render_standing(reading: &Reading) -> Markup {
-    let Reading { job, now, .. } = reading;
+fn render_standing(reading: &JobSnapshot) -> Markup {
+    let JobSnapshot { job, now, .. } = reading;
     let standing = reading.read_standing();
     let percent = standing.percent().filter(|_| !job.state.kind().is_terminal());
     // The text would only repeat these states.
@@ -120,7 +124,7 @@ fn render_standing(reading: &Reading) -> Markup {
     html! {
         section .big #standing data-part {
             p {
-                (layout::state(job.state.kind())) " "
+                (layout::state(job.kind())) " "
                 // The clock is outside, so that a screen reader does not announce it every second.
                 @if !job.state.kind().is_terminal() { " · " (layout::clock(job.elapsed(*now).as_secs())) " · " }
                 span .soft aria-live="polite" { (with_code(&words)) }
@@ -219,7 +223,7 @@ fn turns(conversation: &Conversation, job: &Job) -> Markup {
                     } @else {
                         a href={ "/ui/jobs/" (turn.id.to_string()) } { (visible(&turn.new.title)) }
                     }
-                    " " (layout::state(turn.state.kind()))
+                    " " (layout::state(turn.kind()))
                 }
             }
         }

@@ -2,7 +2,7 @@
 
 use outlast_core::conversation::Conversation;
 use outlast_core::{Body, ConversationId, Job, Standing, StateKind, rules};
-use outlast_mirror::CostShape;
+use outlast_mirror::{CostShape, QuestionShape};
 use rmcp::model::{Annotations, ContentBlock, Resource};
 use serde_json::{Value, json};
 
@@ -43,7 +43,7 @@ pub(crate) fn report_link(id: &ConversationId, question: &str, updated_at: Strin
 pub(super) fn job(job: &Job) -> Resource {
     let id = ResourceId::Job(job.id);
     entry(id, "job", &job.new.title, JSON, job.updated_at.to_string())
-        .with_description(job.state.kind().as_str())
+        .with_description(job.kind().as_str())
         .with_size(job_text(job).len() as u64)
 }
 
@@ -64,7 +64,7 @@ fn entry(
 
 /// Returns the state of a job as JSON. The report of a conversation is a separate resource.
 pub(super) fn job_text(job: &Job) -> String {
-    let state = job.state.kind();
+    let state = job.kind();
     let report = job.new.conversation.clone().map(|id| ResourceId::Report(id).uri());
     let failure = job.failures.last().filter(|_| state == StateKind::Failed);
     let failure = failure.map(
@@ -83,6 +83,7 @@ pub(super) fn job_text(job: &Job) -> String {
         "createdAt": job.created_at.to_string(),
         "updatedAt": job.updated_at.to_string(),
         "endedAt": job.ended_at().map(|at| at.to_string()),
+        "question": job.open_question().map(QuestionShape::new),
         "error": failure,
         "cost": cost,
         "result": if report.is_none() { result(job) } else { Value::Null },

@@ -40,13 +40,14 @@ pub(crate) fn rename(message: &[u8]) -> Option<Vec<u8>> {
 /// Returns true if a message is the first of a session.
 pub(crate) fn is_initialize(message: &[u8]) -> bool {
     #[derive(serde::Deserialize)]
-    struct Head {
+    struct TaskMessageHead {
         method: String,
     }
     let name = b"\"initialize\"";
     message.len() <= MAX_GREETING_BYTES
         && message.windows(name.len()).any(|part| part == name)
-        && serde_json::from_slice::<Head>(message).is_ok_and(|head| head.method == "initialize")
+        && serde_json::from_slice::<TaskMessageHead>(message)
+            .is_ok_and(|head| head.method == "initialize")
 }
 
 /// Returns the original name of a renamed method.

@@ -1,10 +1,11 @@
 //! The shapes of revision 2025-11-25: a task, and the capability in the answer to `initialize`.
 
 use outlast_core::{JobState, rules};
-use outlast_engine::Reading;
+use outlast_engine::JobSnapshot;
 use serde::Serialize;
 use serde_json::{Value, json};
 
+use crate::caller::Caller;
 use crate::tasks::{POLL_EVERY_MS, describe_standing};
 
 /// A task as this revision has it.
@@ -21,9 +22,28 @@ pub(super) struct WireTask {
     poll_interval: u64,
 }
 
+/// The ability of a client to ask its user.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum AsksUser {
+    Yes,
+    No,
+}
+
+impl AsksUser {
+    pub(super) fn of(caller: &Caller) -> Self {
+        if caller.channel.is_some() { Self::Yes } else { Self::No }
+    }
+}
+
 impl WireTask {
-    pub(super) fn new(Reading { job, waits, .. }: &Reading) -> Self {
+    pub(super) fn new(reading: &JobSnapshot, caller: &Caller) -> Self {
+        Self::with(reading, AsksUser::of(caller))
+    }
+
+    /// Only a client that can ask its user gets the status that input is required: it gets the question in `tasks/result`.
+    pub(super) fn with(JobSnapshot { job, waits, .. }: &JobSnapshot, asks: AsksUser) -> Self {
         let status = match &job.state {
+            _ if asks == AsksUser::Yes && job.open_question().is_some() => "input_required",
             JobState::Queued { .. } | JobState::Running { .. } => "working",
             JobState::Succeeded { .. } => "completed",
             JobState::Failed { .. } => "failed",

@@ -18,7 +18,7 @@ use crate::arguments::digest;
 use crate::caller::Caller;
 use crate::held::{self, AskAnew, HeldCall, ToldAgain};
 use crate::identity::{AskedQuestion, Recognition};
-use crate::reply::{Answered, ToolResult, answer_with_text};
+use crate::reply::{CallResult, ToolResult, answer_with_text};
 use crate::text::{block_texts, printable, with_citations};
 use crate::tool_names::perplexity::{ASK, REASON, RESEARCH, SEARCH};
 use crate::tools::instructions::research_job;
@@ -74,7 +74,7 @@ impl Perplexity {
         tool: &'static str,
         kind: ResearchKind,
         given: JsonObject,
-    ) -> ToolResult<Answered> {
+    ) -> ToolResult<CallResult> {
         let PerplexityQuestion { messages, filters, strip_thinking } =
             arguments::read(kind, given)?;
         let ask = ResearchRequest {

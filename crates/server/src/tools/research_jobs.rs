@@ -8,13 +8,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use outlast_core::{Effort, Job, Message, NewJob, Profile, ResearchRequest, rules};
-use outlast_engine::{Engine, Reading};
+use outlast_engine::{Engine, JobSnapshot};
 use rmcp::model::JsonObject;
 use serde::Deserialize;
 
 use crate::arguments::{self, digest};
 use crate::caller::Caller;
-use crate::reply::{Answered, ToolResult, answer_long_json};
+use crate::reply::{CallResult, ToolResult, answer_long_json};
 use crate::tool_names::research_jobs::{CANCEL, POLL, START};
 use crate::tools::instructions::research_job;
 use crate::tools::recipient::{Disclaimer, no_provider};
@@ -87,11 +87,11 @@ impl ResearchJobs {
 
     /// Returns the answer to a poll of this job.
     pub(crate) fn outcome(&self, job: &Job) -> ToolResult {
-        let reading = Reading { job: job.clone(), now: self.engine.now(), waits: None };
+        let reading = JobSnapshot { job: job.clone(), now: self.engine.now(), waits: None };
         self.answer(&job.id.to_string(), Some(reading))
     }
 
-    async fn start(&self, caller: &Caller, given: JsonObject) -> ToolResult<Answered> {
+    async fn start(&self, caller: &Caller, given: JsonObject) -> ToolResult<CallResult> {
         let arguments: StartArguments = arguments::read(given)?;
         arguments::check_messages(&arguments.messages)?;
         let ask = ResearchRequest {
@@ -117,8 +117,8 @@ impl ResearchJobs {
         let (id, state, now) = (job.id, job.state.kind(), self.engine.now());
         // A key may name a job whose result is no longer kept; the server never pays again without the caller's knowledge.
         let expired = rules::is_expired(&job, now);
-        let reading = (!expired).then_some(Reading { job, now, waits: None });
-        Ok(Answered::from_start(self.answer(&id.to_string(), reading)?, id, state))
+        let reading = (!expired).then_some(JobSnapshot { job, now, waits: None });
+        Ok(CallResult::from_start(self.answer(&id.to_string(), reading)?, id, state))
     }
 
     async fn poll(&self, caller: &mut Caller, given: JsonObject) -> ToolResult {
@@ -132,7 +132,7 @@ impl ResearchJobs {
         self.answer(&job_id, wait::cancel(&self.engine, caller, &job_id).await?)
     }
 
-    fn answer(&self, given: &str, reading: Option<Reading>) -> ToolResult {
+    fn answer(&self, given: &str, reading: Option<JobSnapshot>) -> ToolResult {
         answer_long_json(match reading {
             Some(reading) => ResearchJobAnswer::about(reading, &self.options),
             None => ResearchJobAnswer::not_found(given, &self.options),

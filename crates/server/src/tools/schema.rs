@@ -7,7 +7,7 @@ use rmcp::model::{JsonObject, Tool, ToolAnnotations};
 use serde_json::{Value, json};
 
 use crate::caller::Caller;
-use crate::reply::{Answered, Refusal, ToolResult};
+use crate::reply::{CallResult, Refusal, ToolResult};
 
 /// A tool as it is listed, and its handler.
 pub(crate) struct ListedTool {
@@ -26,7 +26,9 @@ impl ListedTool {
 
 /// The handler of a tool's calls.
 pub(crate) type ToolCall = Box<
-    dyn for<'a> Fn(&'a mut Caller, JsonObject) -> BoxFuture<'a, ToolResult<Answered>> + Send + Sync,
+    dyn for<'a> Fn(&'a mut Caller, JsonObject) -> BoxFuture<'a, ToolResult<CallResult>>
+        + Send
+        + Sync,
 >;
 
 /// Binds a tool and its handler to this set, or to this part of a set.
@@ -41,7 +43,7 @@ pub(crate) fn list_tool<S, T>(
 ) -> ListedTool
 where
     S: Send + Sync + 'static,
-    T: Into<Answered> + 'static,
+    T: Into<CallResult> + 'static,
 {
     let set = Arc::clone(set);
     let call: ToolCall = Box::new(move |caller, given| {
@@ -99,6 +101,13 @@ pub(super) fn open_object(properties: Value, required: &[&str]) -> Value {
         object["required"] = json!(required);
     }
     object
+}
+
+/// Returns the schema of the question that a job waits for (M4).
+pub(super) fn question_schema() -> Value {
+    let choices = json!({ "choices": { "type": "array", "items": text() } });
+    let properties = join(texts(&["id", "text", "default", "deadline"]), choices);
+    object(properties, &["id", "text", "deadline"])
 }
 
 /// Merges two sets of properties.

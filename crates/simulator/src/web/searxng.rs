@@ -30,7 +30,7 @@ pub(crate) fn router() -> Router<Arc<App>> {
 }
 
 #[derive(Deserialize)]
-struct Asked {
+struct SearchQuery {
     #[serde(default)]
     q: String,
     #[serde(default)]
@@ -42,7 +42,7 @@ struct Asked {
 async fn search(
     State(app): SharedApp,
     Path(lane): Path<String>,
-    Query(asked): Query<Asked>,
+    Query(asked): Query<SearchQuery>,
 ) -> Response {
     let switches = Switches::parse(&lane);
     let page = asked.pageno.unwrap_or(1).max(1);

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
-use super::super::address::Refusal;
+use super::super::address::AddressRefusal;
 use super::super::fetch::{FetchError, Fetcher};
 use super::super::markdown::CitedSource;
 use super::super::page::{Block, PdfReader};
@@ -86,7 +86,7 @@ impl Check {
         let SourceReaders { fetcher, pdf, may_fetch, .. } = readers;
         let left = left - files;
         if !may_fetch {
-            let refused = Err(FetchError::Refused(Refusal::Consent));
+            let refused = Err(FetchError::Refused(AddressRefusal::Consent));
             for (at, source) in self.pending().iter().enumerate() {
                 let step = self.judge(source, &refused, None);
                 progress(&step, left - at - 1);

@@ -3,12 +3,12 @@ use super::*;
 const FILL: &str =
     "Words that fill the page and state nothing of interest to anybody who reads it. ";
 
-fn page(body: &str) -> Result<Fetched, FetchError> {
+fn page(body: &str) -> Result<FetchedPage, FetchError> {
     let body = format!(
         "<html lang=en><title>Lake Vostok</title><main><h1>Lake Vostok</h1>{body}<p>{}</p></main>",
         FILL.repeat(20)
     );
-    Ok(Fetched {
+    Ok(FetchedPage {
         url: Url::parse("https://a.example/p").unwrap(),
         status: 200,
         content_type: "text/html".to_owned(),
@@ -78,7 +78,7 @@ fn every_verdict_follows_from_the_facts_of_the_sentence() {
 #[test]
 fn a_page_that_hides_its_text_denies_nothing() {
     let claim = "The lake has 4,711 islands, and the largest of them is in the north of it.";
-    let with = |change: &dyn Fn(&mut Fetched)| {
+    let with = |change: &dyn Fn(&mut FetchedPage)| {
         let report = Report::parse(&format!("{claim} [1]\n\n[1]: https://a.example/p\n"));
         let mut check = Check::new(report);
         let mut fetched = page(BODY);
@@ -103,7 +103,7 @@ fn a_page_that_hides_its_text_denies_nothing() {
         with(&|page| page.body = b"<p>Short.".to_vec()),
         (S::Ok, C::Unchecked, Some(Reason::TooShort))
     );
-    let root = |page: &mut Fetched| page.url = Url::parse("https://a.example/").unwrap();
+    let root = |page: &mut FetchedPage| page.url = Url::parse("https://a.example/").unwrap();
     assert_eq!(with(&root), (S::Moved, C::Unchecked, Some(Reason::Moved)));
     let german = "<html lang=de><p>".to_owned()
         + &"Der See ist nicht der größte und auch nicht der kleinste. ".repeat(40);

@@ -12,9 +12,9 @@ const LARGE_WINDOW: u8 = 0x11;
 
 /// A body that is decoded as it arrives.
 pub(super) enum Decoder {
-    Identity(Bounded),
-    Gzip(Box<MultiGzDecoder<Bounded>>),
-    Brotli { decoder: Box<DecompressorWriter<Bounded>>, is_begun: bool },
+    Identity(BoundedWriter),
+    Gzip(Box<MultiGzDecoder<BoundedWriter>>),
+    Brotli { decoder: Box<DecompressorWriter<BoundedWriter>>, is_begun: bool },
 }
 
 /// The reasons a body cannot be decoded.
@@ -29,7 +29,7 @@ pub(super) enum DecodeError {
 impl Decoder {
     /// Creates a decoder for the value of the header `Content-Encoding`.
     pub(super) fn new(encoding: &str, limit: usize) -> Result<Self, DecodeError> {
-        let body = Bounded { body: Vec::new(), limit, is_full: false };
+        let body = BoundedWriter { body: Vec::new(), limit, is_full: false };
         Ok(match encoding.trim().to_ascii_lowercase().as_str() {
             "" | "identity" => Self::Identity(body),
             "gzip" | "x-gzip" => Self::Gzip(Box::new(MultiGzDecoder::new(body))),
@@ -75,7 +75,7 @@ impl Decoder {
         (std::mem::take(&mut body.body), is_whole && !body.is_full)
     }
 
-    fn body(&mut self) -> &mut Bounded {
+    fn body(&mut self) -> &mut BoundedWriter {
         match self {
             Self::Identity(body) => body,
             Self::Gzip(decoder) => decoder.get_mut(),
@@ -85,13 +85,13 @@ impl Decoder {
 }
 
 /// Memory that accepts bytes up to a limit.
-pub(super) struct Bounded {
+pub(super) struct BoundedWriter {
     body: Vec<u8>,
     limit: usize,
     is_full: bool,
 }
 
-impl Write for Bounded {
+impl Write for BoundedWriter {
     fn write(&mut self, piece: &[u8]) -> io::Result<usize> {
         let room = self.limit - self.body.len();
         if piece.len() > room {

@@ -55,11 +55,11 @@ async fn no_connection_is_made_to_a_refused_address() {
     ];
     for host in hosts {
         let refused = fetcher.fetch(&format!("http://{host}:{port}/")).await;
-        assert_eq!(refused.unwrap_err(), Refusal::PrivateAddress.into(), "{host}");
+        assert_eq!(refused.unwrap_err(), AddressRefusal::PrivateAddress.into(), "{host}");
     }
     assert!(matches!(
         fetcher.fetch(&format!("http://localhost:{port}/")).await,
-        Err(FetchError::Refused(Refusal::LocalName))
+        Err(FetchError::Refused(AddressRefusal::LocalName))
     ));
     assert_eq!(count.load(Ordering::Relaxed), 0);
 }
@@ -69,9 +69,9 @@ async fn no_connection_is_made_to_a_refused_address() {
 async fn a_redirect_is_checked_like_an_address_of_the_report() {
     let lifted = Policy { any_address: true, any_port: true };
     for (target, refusal) in [
-        ("file:///etc/passwd", Refusal::Scheme),
-        ("http://user:pass@127.0.0.1:PORT/", Refusal::UserInfo),
-        ("http://[fe80::1%25lo]/", Refusal::Invalid),
+        ("file:///etc/passwd", AddressRefusal::Scheme),
+        ("http://user:pass@127.0.0.1:PORT/", AddressRefusal::UserInfo),
+        ("http://[fe80::1%25lo]/", AddressRefusal::Invalid),
     ] {
         let (port, count) = redirecting(target).await;
         let refused = fetcher(lifted, table(&[])).fetch(&format!("http://127.0.0.1:{port}/")).await;
@@ -100,9 +100,12 @@ async fn a_proxy_is_refused_unless_it_is_allowed() {
         ..FetchOptions::default()
     };
     let strict = Fetcher::new(options(false)).unwrap();
-    assert_eq!(strict.fetch("http://example.org/").await.unwrap_err(), Refusal::Proxy.into());
+    assert_eq!(
+        strict.fetch("http://example.org/").await.unwrap_err(),
+        AddressRefusal::Proxy.into()
+    );
     let direct = strict.fetch("http://direct.example/").await;
-    assert_eq!(direct.unwrap_err(), Refusal::PrivateAddress.into());
+    assert_eq!(direct.unwrap_err(), AddressRefusal::PrivateAddress.into());
     assert_eq!(count.load(Ordering::Relaxed), 0);
     let through = Fetcher::new(options(true)).unwrap();
     // The scripted proxy redirects to itself.
@@ -113,7 +116,7 @@ async fn a_proxy_is_refused_unless_it_is_allowed() {
     assert!(count.load(Ordering::Relaxed) > 0);
     assert_eq!(
         through.fetch("http://127.0.0.1/").await.unwrap_err(),
-        Refusal::PrivateAddress.into()
+        AddressRefusal::PrivateAddress.into()
     );
 }
 
@@ -151,7 +154,7 @@ async fn j4_robots_are_respected_if_a_person_wants_it() {
     let polite = fetcher(true);
     assert!(polite.fetch(&format!("{site}/page")).await.is_ok());
     let refused = polite.fetch(&format!("{site}/secret/page")).await;
-    assert_eq!(refused.unwrap_err(), Refusal::Robots.into());
+    assert_eq!(refused.unwrap_err(), AddressRefusal::Robots.into());
     assert_eq!(*asked.lock().unwrap(), ["/robots.txt", "/page"]);
     assert!(fetcher(false).fetch(&format!("{site}/secret/page")).await.is_ok());
     assert_eq!(asked.lock().unwrap().last().unwrap(), "/secret/page");

@@ -29,7 +29,7 @@ const MAX_CELLS: usize = 1_000;
 
 /// Reads a page.
 pub(super) fn read(page: &str) -> Page {
-    let mut reader = Reader::default();
+    let mut reader = PageReader::default();
     let whole = page;
     let page = before_endless_tag(page);
     reader.page.truncated = page.len() < whole.len();
@@ -79,7 +79,7 @@ fn before_endless_tag(page: &str) -> &str {
 }
 
 #[derive(Default)]
-struct Reader {
+struct PageReader {
     page: Page,
     main: Part,
     other: Part,
@@ -129,7 +129,7 @@ struct Table {
 
 type Attribute<'a> = &'a dyn Fn(&str) -> Option<String>;
 
-impl Reader {
+impl PageReader {
     fn open(&mut self, name: &str, self_closing: bool, attribute: Attribute<'_>) {
         if let Some((hidden, depth)) = &mut self.hidden {
             if hidden == name && !self_closing {

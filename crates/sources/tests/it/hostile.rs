@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use outlast_sources::{FetchError, FetchLimits, FetchOptions, Fetched, Fetcher, Lookup};
+use outlast_sources::{FetchError, FetchLimits, FetchOptions, FetchedPage, Fetcher, Lookup};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::Instant;
@@ -50,7 +50,7 @@ impl Web {
         format!("http://127.0.0.1:{}{path}", self.port)
     }
 
-    async fn fetch(&self, path: &str) -> Result<Fetched, FetchError> {
+    async fn fetch(&self, path: &str) -> Result<FetchedPage, FetchError> {
         fetcher().fetch(&self.url(path)).await
     }
 }

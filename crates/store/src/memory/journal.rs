@@ -2,8 +2,8 @@
 
 use outlast_core::rules::{JournalUsage, RunLeft, StoredStep};
 use outlast_core::{
-    Job, JobId, JournalStep, Lease, NewJob, NewStep, OwnerId, Page, Record, Scope, StateKind,
-    StepEnd, StepStart, StoreError, Takeover, Timestamp, rules,
+    Job, JobId, JournalStep, Lease, NewJob, NewStep, OwnerId, Page, Record, ResolveOutcome, Scope,
+    StateKind, StepDecision, StepEnd, StepStart, StoreError, Takeover, Timestamp, rules,
 };
 
 use super::tables::{Tables, visible};
@@ -57,6 +57,25 @@ impl Tables {
         Ok(())
     }
 
+    pub(super) fn resolve_step(
+        &mut self,
+        scope: &Scope,
+        job: &JobId,
+        key: &str,
+        decision: StepDecision,
+        now: Timestamp,
+    ) -> Result<ResolveOutcome, StoreError> {
+        let found = self.find(job).filter(|(_, record)| scope.sees(&record.job.new.owner));
+        let (seq, record) = found.ok_or(StoreError::NotFound)?;
+        let name = (seq, key.to_owned());
+        let found = self.steps.get(&name).map(|stored| stored.step.clone());
+        let (outcome, resolved) = rules::resolve_step(&record.job, found, decision, now);
+        if let Some(resolved) = resolved {
+            self.steps.insert(name, resolved);
+        }
+        Ok(outcome)
+    }
+
     pub(super) fn save_page(
         &mut self,
         lease: &Lease,
@@ -105,10 +124,15 @@ impl Tables {
         let pages: u64 =
             self.pages.iter().filter(is_read).map(|(_, page)| rules::page_bytes(page)).sum();
         let bytes = steps + pages;
-        let run = rules::release_run(&mut record, new, bytes)?;
+        let checkpoint = rules::release_run(&mut record, new, bytes)?;
         let rows = self.ledger.iter().filter(|row| row.job == takeover.job);
         let row = rows.max_by_key(|row| row.run).cloned();
-        Some(TakenRun { seq, record, left: RunLeft { run, bytes, row }, takeover: *takeover })
+        Some(TakenRun {
+            seq,
+            record,
+            left: RunLeft { checkpoint, bytes, row },
+            takeover: *takeover,
+        })
     }
 
     /// Moves the steps and pages of a run to a new job, and saves the job that had it.

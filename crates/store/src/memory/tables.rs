@@ -3,13 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use outlast_core::rules::{
-    Admitted, EarlierCall, FirstCharge, IdentityRecord, KeyRecord, OwnerUsage, StoredStep, Turn,
+    AdmittedRows, EarlierCall, FirstCharge, IdentityRecord, KeyRecord, OwnerUsage, StoredStep, Turn,
 };
 use outlast_core::{
     ChargeState, Checkpoint, ClaimedNotice, ConversationId, ConversationSummary, CountedSpend, Day,
-    InitialWorker, Job, JobId, JobQuery, Key, LedgerRow, NanoUsd, NewJob, OwnerId, Page, Profile,
-    Prune, Record, RemoteRun, RequestNote, Rev, Scope, SpendBy, SpendSum, StateKind, StepCosts,
-    StoreError, Summary, SummaryCharge, Timestamp, WorkerId, rules, search,
+    InitialWorker, Job, JobId, JobQuery, Key, LedgerRow, NanoUsd, NewJob, Notice, OwnerId, Page,
+    Profile, Prune, Record, RemoteRun, RequestNote, Rev, Scope, SpendBy, SpendSum, StateKind,
+    StepCosts, StoreError, Summary, SummaryCharge, Timestamp, WorkerId, rules, search,
 };
 use tokio::sync::watch;
 
@@ -74,6 +74,14 @@ impl Tables {
         self.records.get_mut(self.seqs.get(id)?)
     }
 
+    /// Adds a notice, which replaces an earlier one of its job. An outcome of the earlier one is ignored.
+    pub(super) fn add_notice(&mut self, notice: Notice, due_at: Timestamp) {
+        let of_job = |stored: &StoredNotice| stored.claimed.notice.job == notice.job;
+        let earlier = self.notices.iter().position(of_job).map(|at| self.notices.remove(at));
+        let tries = earlier.map_or(0, |earlier| earlier.claimed.tries + 1);
+        self.notices.push(StoredNotice { claimed: ClaimedNotice { notice, tries }, due_at });
+    }
+
     /// All jobs, in order of arrival.
     pub(super) fn jobs(&self) -> impl Iterator<Item = &Job> {
         self.records.values().map(|record| &record.job)
@@ -132,7 +140,7 @@ impl Tables {
     /// Adds a job, which a worker may own from the start.
     pub(super) fn add(
         &mut self,
-        Admitted { mut record, charge, key, identity }: Admitted,
+        AdmittedRows { mut record, charge, key, identity }: AdmittedRows,
         taken: Option<TakenRun>,
         initial_worker: Option<&InitialWorker>,
         now: Timestamp,
@@ -335,7 +343,7 @@ impl Tables {
             let summary = ConversationSummary {
                 id: id.clone(),
                 title: first.new.title.clone(),
-                state: last.state.kind(),
+                state: last.kind(),
                 turns: count(turns.len()),
                 reports: count(turns.iter().filter(|(_, job)| succeeded(job)).count()),
                 created_at: first.created_at,
@@ -387,7 +395,7 @@ pub(super) fn visible(job: &Job, scope: &Scope, now: Timestamp) -> bool {
 }
 
 pub(super) fn matches(job: &Job, query: &JobQuery) -> bool {
-    let state = query.states.is_empty() || query.states.contains(&job.state.kind());
+    let state = query.states.is_empty() || query.states.contains(&job.kind());
     let title = query
         .search
         .as_ref()
@@ -421,7 +429,7 @@ pub(super) fn summary(job: &Job, ledger: &[LedgerRow]) -> Summary {
         }),
         title: job.new.title.clone(),
         visibility: job.new.visibility,
-        state: job.state.kind(),
+        state: job.kind(),
         was_claimed: job.was_claimed(),
         session: job.new.request.note(RequestNote::SessionId).map(str::to_owned),
         failures: count(job.failures.len()),

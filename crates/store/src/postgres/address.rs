@@ -8,7 +8,7 @@ use percent_encoding::{NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode
 use tokio_postgres::Config;
 use tokio_postgres::config::Host;
 
-use super::password_file::{self, Wanted};
+use super::password_file::{self, PasswordQuery};
 
 /// Connection settings from sources other than the address. The address takes precedence.
 #[derive(Clone, Default)]
@@ -184,7 +184,7 @@ pub(super) fn read(address: &str) -> Result<(Config, TlsSettings), AddressError>
 
 /// The entry of a password file that matches a connection. All hosts of an address share one password: that of the first
 /// host.
-fn read_wanted(config: &Config) -> Wanted {
+fn read_wanted(config: &Config) -> PasswordQuery {
     let host = match config.get_hosts().first() {
         Some(Host::Tcp(name)) => name.clone(),
         Some(Host::Unix(_)) | None => "localhost".to_owned(),
@@ -192,7 +192,7 @@ fn read_wanted(config: &Config) -> Wanted {
     let port = config.get_ports().first().copied().unwrap_or(5432).to_string();
     let user = config.get_user().unwrap_or_default().to_owned();
     let database = config.get_dbname().map_or_else(|| user.clone(), ToOwned::to_owned);
-    Wanted { host, port, database, user }
+    PasswordQuery { host, port, database, user }
 }
 
 fn decode(text: &str) -> Result<String, ()> {

@@ -7,7 +7,7 @@ use outlast_core::StoreError;
 use tokio::task::JoinHandle;
 use tokio_postgres::Client;
 
-use super::connect::Target;
+use super::connect::DatabaseTarget;
 use super::fault::Fault;
 use super::rows::get;
 use super::upkeep;
@@ -40,7 +40,7 @@ pub(super) struct Alone {
 impl Alone {
     /// Opens both connections.
     pub(super) async fn connect(url: &str) -> Result<Self, StoreError> {
-        let target = Target::parse(url)?;
+        let target = DatabaseTarget::parse(url)?;
         let (client, connection) = target.connect().await?;
         let driving = tokio::spawn(connection);
         let (guard, connection) = target.connect().await?;

@@ -7,7 +7,7 @@ use futures_util::FutureExt as _;
 use outlast_core::StoreError;
 use tokio::sync::{Semaphore, mpsc, oneshot};
 
-use super::Shared;
+use super::StoreShared;
 use super::fault::Fault;
 use super::step::Durability;
 use crate::{copy_error, unavailable};
@@ -19,10 +19,10 @@ const MOST_TOGETHER: usize = 64;
 const AT_ONCE: usize = 2;
 
 /// The channel for the answer to a call.
-pub(super) type Answer<A> = oneshot::Sender<Result<A, StoreError>>;
+pub(super) type AnswerSender<A> = oneshot::Sender<Result<A, StoreError>>;
 
 /// A call and the channel for its answer.
-pub(super) type Call<C, A> = (C, Answer<A>);
+pub(super) type Call<C, A> = (C, AnswerSender<A>);
 
 /// The channel to the task that collects calls of one kind.
 pub(super) type Queue<C, A> = OnceLock<mpsc::UnboundedSender<Call<C, A>>>;
@@ -44,7 +44,7 @@ pub(super) async fn carry_out<C: Clone, A, Running>(
 ) where
     Running: Future<Output = Result<Vec<Result<A, StoreError>>, Fault>>,
 {
-    let (calls, answers): (Vec<C>, Vec<Answer<A>>) = calls.into_iter().unzip();
+    let (calls, answers): (Vec<C>, Vec<AnswerSender<A>>) = calls.into_iter().unzip();
     let calls: Arc<[C]> = calls.into();
     let done = match run(Arc::clone(&calls)).await {
         Ok(done) => done,
@@ -69,7 +69,7 @@ pub(super) async fn carry_out<C: Clone, A, Running>(
     }
 }
 
-impl Shared {
+impl StoreShared {
     /// Starts the tasks that collect calls.
     pub(super) fn gather(shared: &Arc<Self>) {
         // Each queue is set once, here.

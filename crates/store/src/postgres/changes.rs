@@ -5,7 +5,7 @@ use std::time::Duration;
 use outlast_core::{ChangeWait, Changes, Rev, StoreError, Timestamp};
 use tokio::time::Instant;
 
-use super::Shared;
+use super::StoreShared;
 use super::rows::get;
 use super::session::WakeupMode;
 use crate::columns::{self, Columns as _};
@@ -22,13 +22,13 @@ const WORKERS_LOOK: Duration = Duration::from_millis(250);
 const SOON: Duration = Duration::from_millis(2);
 
 /// The result of a look.
-struct Looked {
+struct LookResult {
     changes: Changes,
     /// Some numbers are drawn whose changes cannot be read yet.
     more_to_come: bool,
 }
 
-impl Shared {
+impl StoreShared {
     /// Waits for changes after `after`.
     pub(super) async fn changes(
         &self,
@@ -42,7 +42,7 @@ impl Shared {
             // Mark the current state as seen before reading, so that a commit during the read ends the wait below
             // immediately.
             heard.mark_unchanged();
-            let Looked { changes, more_to_come } = self.look(after).await?;
+            let LookResult { changes, more_to_come } = self.look(after).await?;
             let now = Instant::now();
             if !changes.jobs.is_empty() || now >= deadline {
                 return Ok(changes);
@@ -70,7 +70,7 @@ impl Shared {
 
     /// Reads the changes, the next time at which a job becomes due or a lease expires, and the server's time, which updates
     /// ours. One query, because idle processes mostly send this one.
-    async fn look(&self, after: Rev) -> Result<Looked, StoreError> {
+    async fn look(&self, after: Rev) -> Result<LookResult, StoreError> {
         const LOOK: &str = "with moment as materialized (
                select least((select min(run_at) from jobs where state = 'queued' and run_at > $2),
                  (select min(lease_until) from jobs where state = 'running')) as due,
@@ -96,6 +96,6 @@ impl Shared {
         } else {
             after.max(columns::rev(safe))
         };
-        Ok(Looked { changes: Changes { rev, jobs, next_due }, more_to_come: last > safe })
+        Ok(LookResult { changes: Changes { rev, jobs, next_due }, more_to_come: last > safe })
     }
 }

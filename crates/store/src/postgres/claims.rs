@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use futures_util::FutureExt as _;
 use outlast_core::rules::{self, Turn};
-use outlast_core::{Claimed, JobId, Profile, StoreError, WorkerId};
+use outlast_core::{ClaimedJob, JobId, Profile, StoreError, WorkerId};
 
-use super::Shared;
+use super::StoreShared;
 use super::batch::Call;
 use super::fault::Fault;
 use super::rows::{self, get};
@@ -40,24 +40,24 @@ const TRIES: u32 = 20;
 
 /// A worker's request for a job.
 #[derive(Clone, PartialEq, Eq)]
-pub(super) struct Claim {
+pub(super) struct ClaimRequest {
     pub(super) worker: WorkerId,
     pub(super) profiles: Vec<Profile>,
     pub(super) lease: Duration,
 }
 
 /// The result of one try to claim jobs.
-struct Found {
-    claimed: Vec<Claimed>,
+struct ClaimTry {
+    claimed: Vec<ClaimedJob>,
     /// There were more jobs than were claimed: other steps held them, or the try ended before it reached them.
     left: bool,
 }
 
-impl Shared {
+impl StoreShared {
     /// Answers the collected calls, those of one worker in one transaction.
     pub(super) async fn claim_together(
         self: Arc<Self>,
-        mut calls: Vec<Call<Claim, Option<Claimed>>>,
+        mut calls: Vec<Call<ClaimRequest, Option<ClaimedJob>>>,
     ) {
         while let Some(claim) = calls.first().map(|(claim, _)| claim.clone()) {
             let (now, later): (Vec<_>, _) = calls.into_iter().partition(|(of, _)| *of == claim);
@@ -72,14 +72,18 @@ impl Shared {
     }
 
     /// Claims as many jobs as are wanted, or as many as there are.
-    async fn claim_some(&self, claim: Claim, count: usize) -> Result<Vec<Claimed>, StoreError> {
+    async fn claim_some(
+        &self,
+        claim: ClaimRequest,
+        count: usize,
+    ) -> Result<Vec<ClaimedJob>, StoreError> {
         let (mut all, mut in_vain) = (Vec::new(), 0);
         loop {
             let wanted = (&claim, count - all.len());
             let found = self.try_step(Durability::Commit, &wanted, |(claim, count), tx| {
                 pick(tx, claim, *count).boxed()
             });
-            let (Found { mut claimed, left }, rev) = match found.await {
+            let (ClaimTry { mut claimed, left }, rev) = match found.await {
                 Ok(found) => found,
                 // Keep the jobs that are already claimed; the calls that get nothing ask again.
                 Err(_) if !all.is_empty() => return Ok(all),
@@ -97,7 +101,7 @@ impl Shared {
 }
 
 /// The priorities and numbers of waiting jobs.
-type Queue = Vec<(Reverse<i64>, i64)>;
+type QueueOrder = Vec<(Reverse<i64>, i64)>;
 
 /// The job at the head of its owner's queue.
 struct Head {
@@ -105,7 +109,7 @@ struct Head {
     seq: i64,
 }
 
-async fn pick(tx: &mut Tx, claim: &Claim, count: usize) -> Result<Found, Fault> {
+async fn pick(tx: &mut Tx, claim: &ClaimRequest, count: usize) -> Result<ClaimTry, Fault> {
     let profiles: Vec<String> =
         claim.profiles.iter().map(|profile| escape(profile.as_str())).collect();
     let worker = escape(claim.worker.as_str());
@@ -118,7 +122,7 @@ async fn pick(tx: &mut Tx, claim: &Claim, count: usize) -> Result<Found, Fault> 
         .await?;
     let heads = in_turn(&rows, candidates)?;
     if heads.is_empty() {
-        return Ok(Found { claimed: Vec::new(), left: false });
+        return Ok(ClaimTry { claimed: Vec::new(), left: false });
     }
     let seqs: Vec<i64> = heads.iter().map(|head| head.seq).collect();
     let wanted = to_signed(count as u64);
@@ -127,7 +131,7 @@ async fn pick(tx: &mut Tx, claim: &Claim, count: usize) -> Result<Found, Fault> 
         locked.iter().map(|row| Ok(row.try_get(0)?)).collect::<Result<_, Fault>>()?;
     let select = format!("{} where jobs.seq = any($1::bigint[])", rows::WHOLE);
     let [loaded] = tx.load([(&select, &[&locked])]).await?;
-    let mut loaded: HashMap<i64, rows::Stored> = loaded
+    let mut loaded: HashMap<i64, rows::StoredRow> = loaded
         .iter()
         .map(|row| rows::read_stored(row).map(|stored| (stored.seq, stored)))
         .collect::<Result<_, _>>()?;
@@ -145,12 +149,12 @@ async fn pick(tx: &mut Tx, claim: &Claim, count: usize) -> Result<Found, Fault> 
         tx.write(SERVED, vec![Box::new(served)]).await?;
     }
     let left = claimed.len() < heads.len();
-    Ok(Found { claimed, left })
+    Ok(ClaimTry { claimed, left })
 }
 
 /// Returns the next jobs in order. Each claim changes its owner's turn.
 fn in_turn(rows: &[tokio_postgres::Row], count: usize) -> Result<Vec<Head>, Fault> {
-    let mut queues: HashMap<String, (Turn, Queue)> = HashMap::new();
+    let mut queues: HashMap<String, (Turn, QueueOrder)> = HashMap::new();
     for row in rows {
         let turn = row.turn()?;
         let head = (Reverse(get::<i64>(row, "priority")?), get::<i64>(row, "seq")?);
@@ -174,7 +178,11 @@ fn in_turn(rows: &[tokio_postgres::Row], count: usize) -> Result<Vec<Head>, Faul
 }
 
 /// Claims a job by its id.
-pub(super) async fn take(tx: &mut Tx, claim: &Claim, id: &JobId) -> Result<Option<Claimed>, Fault> {
+pub(super) async fn take(
+    tx: &mut Tx,
+    claim: &ClaimRequest,
+    id: &JobId,
+) -> Result<Option<ClaimedJob>, Fault> {
     let ids = vec![id.to_string()];
     let select = format!("{} where jobs.id = any($1::text[])", rows::WHOLE);
     let [_, loaded] = tx.load([(super::writes::LOCK, &[&ids]), (&select, &[&ids])]).await?;
@@ -191,9 +199,13 @@ pub(super) async fn take(tx: &mut Tx, claim: &Claim, id: &JobId) -> Result<Optio
     hand_over(tx, stored, claim).await.map(Some)
 }
 
-async fn hand_over(tx: &mut Tx, mut stored: rows::Stored, claim: &Claim) -> Result<Claimed, Fault> {
+async fn hand_over(
+    tx: &mut Tx,
+    mut stored: rows::StoredRow,
+    claim: &ClaimRequest,
+) -> Result<ClaimedJob, Fault> {
     let now = tx.now();
     let lease = rules::claim(&mut stored.record, &claim.worker, now.after(claim.lease), now);
     rows::save(tx, stored.seq, &stored.record, stored.key.as_ref()).await?;
-    Ok(Claimed { job: stored.record.job, lease })
+    Ok(ClaimedJob { job: stored.record.job, lease })
 }

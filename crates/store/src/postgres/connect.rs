@@ -56,13 +56,13 @@ impl Default for ConnectionLimits {
 }
 
 /// A database, from its URL.
-pub(super) struct Target {
+pub(super) struct DatabaseTarget {
     config: Config,
     tls: MakeRustlsConnect,
 }
 
 /// The task that drives a connection.
-pub(super) type Connected =
+pub(super) type ConnectionTask =
     Connection<Socket, <MakeRustlsConnect as MakeTlsConnect<Socket>>::Stream>;
 
 /// The checks of the server's certificate.
@@ -74,7 +74,7 @@ enum Verify {
     Nothing,
 }
 
-impl Target {
+impl DatabaseTarget {
     /// Parses a URL.
     pub(super) fn parse(url: &str) -> Result<Self, StoreError> {
         let (mut config, settings) = address::read(url).map_err(unavailable)?;
@@ -107,7 +107,7 @@ impl Target {
 
     /// Opens a connection outside the pool. The driver's own limit covers only the socket's connection, not the startup
     /// messages after it.
-    pub(super) fn connect(&self) -> BoxFuture<'_, Result<(Client, Connected), Fault>> {
+    pub(super) fn connect(&self) -> BoxFuture<'_, Result<(Client, ConnectionTask), Fault>> {
         Box::pin(within(GREETING, self.config.connect(self.tls.clone())))
     }
 
@@ -115,7 +115,7 @@ impl Target {
     pub(super) async fn connect_within(
         &self,
         limit: Duration,
-    ) -> Result<(Client, Connected), Fault> {
+    ) -> Result<(Client, ConnectionTask), Fault> {
         let deadline = Instant::now() + limit;
         let mut pause = Duration::from_millis(100);
         loop {
@@ -288,10 +288,11 @@ mod tests {
             ("10.0.0.7", SslMode::Require),
             ("localhost,db.example.org", SslMode::Require),
         ] {
-            let target = Target::parse(&format!("postgres://outlast@{host}/jobs")).unwrap();
+            let target = DatabaseTarget::parse(&format!("postgres://outlast@{host}/jobs")).unwrap();
             assert_eq!(target.config.get_ssl_mode(), ssl, "{host}");
         }
-        let plain = Target::parse("postgres://db.example.org/jobs?sslmode=disable").unwrap();
+        let plain =
+            DatabaseTarget::parse("postgres://db.example.org/jobs?sslmode=disable").unwrap();
         assert_eq!(plain.config.get_ssl_mode(), SslMode::Disable);
     }
 }

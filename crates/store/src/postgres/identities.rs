@@ -7,7 +7,7 @@ use outlast_core::{CallMode, Key, NewJob, StoreError, rules};
 use tokio_postgres::Row;
 
 use super::fault::Fault;
-use super::rows::{self, Stored};
+use super::rows::{self, StoredRow};
 use super::text::escape;
 use super::tx::Tx;
 use crate::columns::Columns as _;
@@ -33,9 +33,9 @@ pub(super) async fn earlier_call(
     new: &NewJob,
     key: &Key,
     owner: &str,
-    named: Option<&Stored>,
+    named: Option<&StoredRow>,
 ) -> Result<Option<EarlierCall<i64>>, Fault> {
-    let named = named.and_then(|Stored { seq, record, key }| {
+    let named = named.and_then(|StoredRow { seq, record, key }| {
         Some(EarlierCall { seq: *seq, job: record.job.clone(), key: (*key)? })
     });
     let Some(call) = key.deciding_identity() else { return Ok(named) };
@@ -62,7 +62,7 @@ pub(super) async fn earlier_call(
     for row in &identities {
         let (seq, identity) = (row.number("job")?, of_row(row)?);
         previous = previous.filter(|call| call.seq != seq);
-        if let Some(Stored { record, .. }) = newest.as_ref().filter(|newest| newest.seq == seq) {
+        if let Some(StoredRow { record, .. }) = newest.as_ref().filter(|newest| newest.seq == seq) {
             identified =
                 Some(EarlierCall { seq, job: record.job.clone(), key: identity.key(call) });
         }

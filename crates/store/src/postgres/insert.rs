@@ -4,18 +4,18 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use futures_util::FutureExt as _;
-use outlast_core::rules::{Admitted, EarlierCall, FirstCharge, KeyRecord, OwnerUsage};
+use outlast_core::rules::{AdmittedRows, EarlierCall, FirstCharge, KeyRecord, OwnerUsage};
 use outlast_core::{
-    EndNotices, Insert, Inserted, Job, JobId, NanoUsd, NewJob, OwnerId, Rev, StoreError, rules,
+    EndNotices, Insert, InsertOutcome, Job, JobId, NanoUsd, NewJob, OwnerId, Rev, StoreError, rules,
 };
 
 use super::batch::{self, Call};
 use super::fault::Fault;
-use super::rows::{self, Stored, get, params};
+use super::rows::{self, StoredRow, get, params};
 use super::step::Durability;
 use super::text::escape;
 use super::tx::Tx;
-use super::{Shared, identities, journal, ledger, room, writes};
+use super::{StoreShared, identities, journal, ledger, room, writes};
 use crate::columns::{self, Columns as _};
 use crate::{tables, unavailable};
 
@@ -28,14 +28,14 @@ const STANDING: &str = sql!(postgres::insert::standing);
 const UNKNOWN_COMMITS: u32 = 3;
 
 /// Inserts, each with the id of its job and the channel for its answer.
-type Calls = Vec<Call<(Insert, JobId), Inserted>>;
+type InsertCalls = Vec<Call<(Insert, JobId), InsertOutcome>>;
 
-type Decided = Vec<Result<Inserted, StoreError>>;
+type InsertDecision = Vec<Result<InsertOutcome, StoreError>>;
 
-impl Shared {
+impl StoreShared {
     /// Answers the collected calls. Calls share a transaction as long as no key occurs twice in it, because a key finds the
     /// first call's job only after the commit.
-    pub(super) async fn insert_together(self: Arc<Self>, mut calls: Calls) {
+    pub(super) async fn insert_together(self: Arc<Self>, mut calls: InsertCalls) {
         // Every transaction locks owners in this order.
         calls.sort_by(|((one, _), _), ((other, _), _)| one.job.owner.cmp(&other.job.owner));
         while !calls.is_empty() {
@@ -47,7 +47,7 @@ impl Shared {
         }
     }
 
-    async fn insert_all(&self, inserts: Arc<[(Insert, JobId)]>) -> Result<Decided, Fault> {
+    async fn insert_all(&self, inserts: Arc<[(Insert, JobId)]>) -> Result<InsertDecision, Fault> {
         let (mut tries, mut unheard) = (0, None);
         let (mut decided, rev) = loop {
             let together = (Arc::clone(&inserts), self.notices);
@@ -66,7 +66,7 @@ impl Shared {
         };
         self.owed_words.notify_one();
         for inserted in decided.iter_mut().flatten() {
-            let (Inserted::New(job) | Inserted::Existing { job, .. }) = inserted;
+            let (InsertOutcome::New(job) | InsertOutcome::Existing { job, .. }) = inserted;
             if job.rev == Rev::default() {
                 job.rev = rev;
             }
@@ -76,17 +76,17 @@ impl Shared {
 }
 
 /// Returns true if no call before this one has the same key or the same question.
-fn names_new(named: &mut HashSet<(OwnerId, Named)>, insert: &Insert) -> bool {
+fn names_new(named: &mut HashSet<(OwnerId, CallName)>, insert: &Insert) -> bool {
     let Some(key) = &insert.key else { return true };
     let owner = &insert.job.owner;
-    let is_new_key = named.insert((owner.clone(), Named::Key(key.text.clone())));
-    let question = key.identity.as_ref().map(|identity| Named::Question(identity.question));
+    let is_new_key = named.insert((owner.clone(), CallName::Key(key.text.clone())));
+    let question = key.identity.as_ref().map(|identity| CallName::Question(identity.question));
     is_new_key && question.is_none_or(|question| named.insert((owner.clone(), question)))
 }
 
 /// A name under which a call finds its job.
 #[derive(PartialEq, Eq, Hash)]
-enum Named {
+enum CallName {
     Key(String),
     Question([u8; 32]),
 }
@@ -96,7 +96,7 @@ async fn add_all(
     tx: &mut Tx,
     inserts: &[(Insert, JobId)],
     notice: EndNotices,
-) -> Result<Decided, Fault> {
+) -> Result<InsertDecision, Fault> {
     let mut decided = Vec::with_capacity(inserts.len());
     for (insert, id) in inserts {
         let owner = escape(insert.job.owner.as_str());
@@ -123,7 +123,7 @@ async fn decide(
     owner: &str,
     notice: EndNotices,
     is_new_owner: &mut bool,
-) -> Result<Inserted, Fault> {
+) -> Result<InsertOutcome, Fault> {
     let (new, key) = (&insert.job, &insert.key);
     let conversation = new.conversation_id().map(escape);
     let key_text = key.as_ref().map(|key| escape(&key.text));
@@ -144,10 +144,10 @@ async fn decide(
         .await?;
     *is_new_owner = !made.is_empty();
     let now = tx.now();
-    let known: Vec<Stored> = known.iter().map(rows::read_stored).collect::<Result<_, _>>()?;
+    let known: Vec<StoredRow> = known.iter().map(rows::read_stored).collect::<Result<_, _>>()?;
     if let Some(own) = known.iter().find(|stored| stored.record.job.id == id) {
         // Written by an earlier attempt whose commit was not acknowledged.
-        return Ok(Inserted::New(own.record.job.clone()));
+        return Ok(InsertOutcome::New(own.record.job.clone()));
     }
     let mut insert = insert.clone();
     let before = known.into_iter().next();
@@ -156,7 +156,7 @@ async fn decide(
         && let Some(EarlierCall { job, key, .. }) = rules::attach(&mut insert, found, now)?
     {
         let job = promise(tx, job, new).await?;
-        return Ok(Inserted::Existing { job, key });
+        return Ok(InsertOutcome::Existing { job, key });
     }
     let Some(standing) = standing.first() else {
         return Err(unavailable("the owner's jobs could not be counted").into());
@@ -181,7 +181,8 @@ async fn decide(
     };
     // No worker runs it from the start, because a worker would not know about its job if the answer to the commit is lost.
     // So the job waits until it is claimed by id.
-    let Admitted { record, charge, key, identity } = rules::admit(insert, &usage, id, notice, now)?;
+    let AdmittedRows { record, charge, key, identity } =
+        rules::admit(insert, &usage, id, notice, now)?;
     let seq: i64 = get(standing, "seq")?;
     rows::add(tx, seq, &record).await?;
     match charge {
@@ -213,7 +214,7 @@ async fn decide(
             keep_by_key(tx, &before.record.job, before.seq, None).await?;
         }
     }
-    Ok(Inserted::New(record.job))
+    Ok(InsertOutcome::New(record.job))
 }
 
 /// Turns a held job into a promised one if the call that attaches to it returns its id.
@@ -226,7 +227,7 @@ async fn promise(tx: &mut Tx, job: Job, new: &NewJob) -> Result<Job, Fault> {
     let select = format!("{} where jobs.id = any($1::text[])", rows::WHOLE);
     let [_, loaded] = tx.load([(writes::LOCK, &[&ids]), (&select, &[&ids])]).await?;
     let Some(row) = loaded.first() else { return Ok(job) };
-    let Stored { seq, mut record, key } = rows::read_stored(row)?;
+    let StoredRow { seq, mut record, key } = rows::read_stored(row)?;
     rules::promise(&mut record, new, tx.now());
     let NewJob { visibility, keep, .. } = &record.job.new;
     tx.write(

@@ -5,15 +5,16 @@ use std::sync::LazyLock;
 
 use outlast_core::rules::{JournalUsage, RunLeft, StoredStep};
 use outlast_core::{
-    Checkpoint, Job, JobId, JournalStep, Lease, NewJob, NewStep, OwnerId, Page, Resend, Scope,
-    StateKind, StepCosts, StepEnd, StepStart, StoreError, Takeover, rules,
+    Checkpoint, Job, JobId, JournalStep, Lease, NewJob, NewStep, OwnerId, Page, Resend,
+    ResolveOutcome, Scope, StateKind, StepCosts, StepDecision, StepEnd, StepStart, StoreError,
+    Takeover, rules,
 };
 
 use super::fault::Fault;
-use super::rows::{self, Stored, params};
+use super::rows::{self, StoredRow, params};
 use super::text::{escape, escape_owner};
 use super::tx::{Param, Tx};
-use super::{Shared, ledger, room, writes};
+use super::{StoreShared, ledger, room, writes};
 use crate::columns::{Columns as _, to_signed};
 use crate::journal_columns::JournalColumns as _;
 use crate::ledger_columns::LedgerColumns as _;
@@ -51,7 +52,7 @@ pub(super) async fn begin_step(
     let [_, job, step, usage] = tx
         .load([(writes::LOCK, &[&ids]), (&light, &[&ids]), (STEP, &[&id, &key]), (USAGE, &[&id])])
         .await?;
-    let mut held = Held::of(&job)?;
+    let mut held = LeasedJob::of(&job)?;
     let found = step.first().map(|row| row.stored_step()).transpose()?;
     let usage = match usage.first() {
         Some(row) => {
@@ -79,7 +80,7 @@ pub(super) async fn end_step(
     let ids = vec![id.clone()];
     let [_, job, step] =
         tx.load([(writes::LOCK, &[&ids]), (&light(), &[&ids]), (STEP, &[&id, &key])]).await?;
-    let mut held = Held::of(&job)?;
+    let mut held = LeasedJob::of(&job)?;
     let found = step.first().map(|row| row.step()).transpose()?;
     let ended = rules::end_step(&mut held.stored.record, lease, found, end, tx.now())?;
     if let Some(ended) = ended {
@@ -89,6 +90,32 @@ pub(super) async fn end_step(
         held.save_bytes(tx).await?;
     }
     Ok(())
+}
+
+/// Records the decision of a person about a step whose end is not known.
+pub(super) async fn resolve_step(
+    tx: &mut Tx,
+    scope: &Scope,
+    job: &JobId,
+    key: &str,
+    decision: StepDecision,
+) -> Result<ResolveOutcome, Fault> {
+    let (id, key) = (job.to_string(), escape(key));
+    let ids = vec![id.clone()];
+    let select = format!("{} where jobs.id = any($1::text[])", rows::WHOLE);
+    let [_, job, step] =
+        tx.load([(writes::LOCK, &[&ids]), (&select, &[&ids]), (STEP, &[&id, &key])]).await?;
+    let found = job.first().map(rows::read_stored).transpose()?;
+    let found = found.filter(|stored| scope.sees(&stored.record.job.new.owner));
+    let StoredRow { seq, record, .. } = found.ok_or(StoreError::NotFound)?;
+    let found = step.first().map(|row| row.step()).transpose()?;
+    let (outcome, resolved) = rules::resolve_step(&record.job, found, decision, tx.now());
+    if let Some(resolved) = resolved {
+        for (sql, params) in step_rows(seq, &resolved)? {
+            tx.write(sql, params).await?;
+        }
+    }
+    Ok(outcome)
 }
 
 /// Keeps a page that the run has read.
@@ -108,7 +135,7 @@ pub(super) async fn save_page(
             (USAGE, &[&id]),
         ])
         .await?;
-    let mut held = Held::of(&job)?;
+    let mut held = LeasedJob::of(&job)?;
     let owner_bytes = usage.first().map_or(Ok(0), |row| row.count("owner_bytes"))?;
     let room = (owner_bytes, max_bytes);
     let record = &mut held.stored.record;
@@ -140,7 +167,7 @@ pub(super) async fn costs(
 /// The run of an ended job that a new job takes over.
 pub(super) struct TakenRun {
     /// The ended job, without the run.
-    ended: Stored,
+    ended: StoredRow,
     /// The number of bytes that the ended job took.
     bytes: u64,
     pub(super) left: RunLeft,
@@ -169,14 +196,16 @@ pub(super) async fn run_left(
     };
     let before = ended.record.bytes;
     let bytes = bytes.first().map_or(Ok(0), |row| row.count("bytes"))?;
-    let Some(run) = rules::release_run(&mut ended.record, new, bytes) else { return Ok(None) };
+    let Some(checkpoint) = rules::release_run(&mut ended.record, new, bytes) else {
+        return Ok(None);
+    };
     let row = charges.last().map(|row| row.ledger_row()).transpose()?;
-    Ok(Some(TakenRun { ended, bytes: before, left: RunLeft { run, bytes, row }, takeover }))
+    Ok(Some(TakenRun { ended, bytes: before, left: RunLeft { checkpoint, bytes, row }, takeover }))
 }
 
 /// Moves the steps and pages of a run to a new job, and saves the job that had it.
 pub(super) async fn move_to(tx: &mut Tx, taken: TakenRun, to: i64) -> Result<(), Fault> {
-    let TakenRun { ended: Stored { seq: from, record, key }, bytes, takeover, .. } = taken;
+    let TakenRun { ended: StoredRow { seq: from, record, key }, bytes, takeover, .. } = taken;
     let is_allowed = takeover.open_steps == Resend::Allow;
     // An output needs its step, so the steps are copied first.
     let copy: Vec<Param> = vec![Box::new(from), Box::new(to), Box::new(is_allowed)];
@@ -217,12 +246,12 @@ pub(super) fn page_rows(
 }
 
 /// The job of a lease, and the number of bytes that it took.
-struct Held {
-    stored: Stored,
+struct LeasedJob {
+    stored: StoredRow,
     bytes: u64,
 }
 
-impl Held {
+impl LeasedJob {
     /// Reads the job. Only a running job has a holder; in any other state the lease is lost.
     fn of(found: &[tokio_postgres::Row]) -> Result<Self, Fault> {
         let row = found.first().ok_or(StoreError::LeaseLost)?;
@@ -231,7 +260,7 @@ impl Held {
     }
 
     async fn save_bytes(&self, tx: &mut Tx) -> Result<(), Fault> {
-        let Stored { seq, record, .. } = &self.stored;
+        let StoredRow { seq, record, .. } = &self.stored;
         let row: Vec<Param> = vec![Box::new(*seq), Box::new(to_signed(record.bytes))];
         tx.write(sql!(postgres::journal::save_bytes), row).await?;
         room::move_bytes(tx, &record.job.new.owner, self.bytes, record.bytes).await
@@ -242,7 +271,7 @@ fn light() -> String {
     format!("{} where jobs.id = any($1::text[]) and jobs.state = 'running'", rows::LIGHT)
 }
 
-impl Shared {
+impl StoreShared {
     /// Returns the steps of a job, without their outputs.
     pub(super) async fn steps(
         &self,

@@ -7,7 +7,7 @@ use outlast_core::{
     StepCosts, StoreError, Timestamp, rules,
 };
 
-use super::Shared;
+use super::StoreShared;
 use super::fault::Fault;
 use super::rows::params;
 use super::step::Durability;
@@ -117,7 +117,7 @@ pub(super) fn sums_of(scope: &Scope, by: SpendBy) -> String {
     ledger_columns::sums(by, &format!("day >= $1 and {owned}"), &DAYS)
 }
 
-impl Shared {
+impl StoreShared {
     /// Adds the changes of the ledger to its days, if sums would take long otherwise.
     pub(super) async fn fold_many_ledger_changes(self: &Arc<Self>) {
         const MANY: &str = sql!(postgres::ledger::many_changes);

@@ -203,13 +203,13 @@ pub(super) struct Lineage {
 
 /// The values that a step must find in the database.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Expected {
+pub(super) struct ExpectedLineage {
     tables: i64,
     rev: Rev,
     failovers: u64,
 }
 
-impl Expected {
+impl ExpectedLineage {
     /// Refuses tables that were created again, and numbers below those drawn before.
     pub(super) fn check(&self, tables: i64, rev: i64) -> Result<(), StoreError> {
         if tables != self.tables {
@@ -301,9 +301,9 @@ impl Lineage {
     }
 
     /// Returns the values that a step that begins now must find.
-    pub(super) fn expected_values(&self) -> Expected {
+    pub(super) fn expected_values(&self) -> ExpectedLineage {
         let seen = lock_mutex(&self.seen);
-        Expected {
+        ExpectedLineage {
             tables: self.origin.identity.tables,
             rev: seen.rev,
             failovers: self.failovers.load(Ordering::Relaxed),
@@ -311,7 +311,7 @@ impl Lineage {
     }
 
     /// Remembers a change number whose commit was acknowledged.
-    pub(super) fn saw(&self, expected: &Expected, rev: Rev) {
+    pub(super) fn saw(&self, expected: &ExpectedLineage, rev: Rev) {
         let mut seen = lock_mutex(&self.seen);
         if self.commits_last.load(Ordering::Relaxed)
             && self.failovers.load(Ordering::Relaxed) == expected.failovers

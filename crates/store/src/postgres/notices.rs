@@ -14,7 +14,15 @@ pub(super) const ADD: &str = sql!(postgres::notices::add);
 
 /// Returns the parameters for a notice of the job's end; `None` if the job has no notice.
 pub(super) fn insert_params(job: &Job, now: Timestamp) -> Option<Vec<Param>> {
-    let Notice { job, body } = rules::notice(job)?;
+    params(rules::notice(job)?, now)
+}
+
+/// Returns the parameters for a notice of the question that the job has just asked.
+pub(super) fn question_params(job: &Job, now: Timestamp) -> Option<Vec<Param>> {
+    params(rules::question_notice(job)?, now)
+}
+
+fn params(Notice { job, body }: Notice, now: Timestamp) -> Option<Vec<Param>> {
     Some(vec![Box::new(job.to_string()), Box::new(body), Box::new(now.as_millis())])
 }
 

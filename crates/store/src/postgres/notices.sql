@@ -1,5 +1,6 @@
 -- name: add
 insert into notices (job, body, due_at) values ($1, $2, $3)
+  on conflict (job) do update set body = excluded.body, due_at = excluded.due_at, tries = notices.tries + 1
 
 -- name: claim
 -- Concurrent callers each get a different notice, or none.

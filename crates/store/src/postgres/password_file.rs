@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
 /// The connection that needs a password.
-pub(super) struct Wanted {
+pub(super) struct PasswordQuery {
     pub(super) host: String,
     pub(super) port: String,
     pub(super) database: String,
@@ -13,7 +13,7 @@ pub(super) struct Wanted {
 }
 
 /// Returns the password of the first line that matches. Like libpq, ignores a file that others may read, with a warning.
-pub(super) fn find(file: &Path, wanted: &Wanted) -> Option<String> {
+pub(super) fn find(file: &Path, wanted: &PasswordQuery) -> Option<String> {
     let metadata = fs::metadata(file).ok()?;
     if !metadata.is_file() {
         return None;
@@ -27,7 +27,7 @@ pub(super) fn find(file: &Path, wanted: &Wanted) -> Option<String> {
     text.lines().find_map(|line| password(line, wanted))
 }
 
-fn password(line: &str, wanted: &Wanted) -> Option<String> {
+fn password(line: &str, wanted: &PasswordQuery) -> Option<String> {
     if line.starts_with('#') {
         return None;
     }
@@ -80,8 +80,8 @@ fn fields(line: &str) -> Option<([Field; 4], String)> {
 mod tests {
     use super::*;
 
-    fn wanted() -> Wanted {
-        Wanted {
+    fn wanted() -> PasswordQuery {
+        PasswordQuery {
             host: "db".to_owned(),
             port: "5432".to_owned(),
             database: "jobs".to_owned(),

@@ -1,23 +1,24 @@
 //! The methods of the port. Single statements are in this file; steps and longer methods have separate files.
 
 use std::collections::HashSet;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use futures_util::FutureExt as _;
 use outlast_core::{
-    Cancelled, ChangeWait, Changes, Checkpoint, Claimed, ClaimedNotice, ConversationId,
-    ConversationPage, ConversationQuery, Cost, Cursor, Insert, Inserted, Job, JobId, JobPage,
-    JobQuery, JournalStep, Lease, LedgerRow, NewStep, NoticeClaim, NoticeOutcome, OwnerId, Page,
-    Profile, Progress, Prune, Pruned, Record, RemoteRun, RemoteStop, RescueBy, Rescued, Rev, Scope,
-    Settlement, SpendQuery, SpendSum, StateCount, StateKind, StepEnd, StepStart, Store, StoreError,
-    Timestamp, WorkerId, rules,
+    AnswerOutcome, CancelOutcome, ChangeWait, Changes, Checkpoint, ClaimedJob, ClaimedNotice,
+    ConversationId, ConversationPage, ConversationQuery, Cost, Cursor, Insert, InsertOutcome, Job,
+    JobId, JobPage, JobQuery, JournalStep, Lease, LedgerRow, NewQuestion, NewStep, NoticeClaim,
+    NoticeOutcome, OwnerId, Page, Profile, Progress, Prune, PruneOutcome, Question, Record,
+    RemoteRun, RemoteStop, RescueBy, RescueOutcome, ResolveOutcome, Rev, Scope, Settlement,
+    SpendQuery, SpendSum, StateCount, StateKind, StepDecision, StepEnd, StepStart, Store,
+    StoreError, Timestamp, WorkerId, rules,
 };
 use tokio_postgres::types::{ToSql, Type};
 use uuid::Uuid;
 
-use super::claims::{Claim, take};
+use super::claims::{ClaimRequest, take};
 use super::fault::Fault;
 use super::reads::names;
 use super::rows::{self, get};
@@ -41,7 +42,7 @@ impl Store for PostgresStore {
         Ok(rows.first().map_or(Ok(Rev::default()), |row| get(row, "safe").map(columns::rev))?)
     }
 
-    async fn insert(&self, insert: Insert) -> Result<Inserted, StoreError> {
+    async fn insert(&self, insert: Insert) -> Result<InsertOutcome, StoreError> {
         drop(self.shared.answers.write().await);
         // Choose the id here: if the answer to the commit is lost, the job is found under this id, so that the caller does
         // not ask a second time and pay twice.
@@ -59,10 +60,10 @@ impl Store for PostgresStore {
         worker: &WorkerId,
         profiles: &[Profile],
         lease: Duration,
-    ) -> Result<Option<Claimed>, StoreError> {
+    ) -> Result<Option<ClaimedJob>, StoreError> {
         self.shared.show_life(worker).await?;
         let (worker, profiles) = (worker.clone(), profiles.to_vec());
-        batch::ask(&self.shared.claims, Claim { worker, profiles, lease }).await
+        batch::ask(&self.shared.claims, ClaimRequest { worker, profiles, lease }).await
     }
 
     async fn claim_by_id(
@@ -71,9 +72,9 @@ impl Store for PostgresStore {
         profiles: &[Profile],
         id: &JobId,
         lease: Duration,
-    ) -> Result<Option<Claimed>, StoreError> {
+    ) -> Result<Option<ClaimedJob>, StoreError> {
         self.shared.show_life(worker).await?;
-        let claim = Claim { worker: worker.clone(), profiles: profiles.to_vec(), lease };
+        let claim = ClaimRequest { worker: worker.clone(), profiles: profiles.to_vec(), lease };
         let step = self
             .shared
             .step(Durability::Commit, (claim, *id), |(claim, id), tx| take(tx, claim, id).boxed());
@@ -141,6 +142,21 @@ impl Store for PostgresStore {
         step.await.map(drop)
     }
 
+    async fn resolve_step(
+        &self,
+        scope: &Scope,
+        job: &JobId,
+        key: &str,
+        decision: StepDecision,
+    ) -> Result<ResolveOutcome, StoreError> {
+        let named = (scope.clone(), *job, key.to_owned(), decision);
+        let step =
+            self.shared.step(Durability::Commit, named, |(scope, job, key, decision), tx| {
+                journal::resolve_step(tx, scope, job, key, *decision).boxed()
+            });
+        Ok(step.await?.0)
+    }
+
     async fn save_page(
         &self,
         lease: &Lease,
@@ -152,6 +168,53 @@ impl Store for PostgresStore {
             journal::save_page(tx, lease, page, *max_bytes).boxed()
         });
         step.await.map(drop)
+    }
+
+    async fn ask(&self, lease: &Lease, question: &NewQuestion) -> Result<Question, StoreError> {
+        let (held, new) = (lease.clone(), question.clone());
+        let write =
+            light(&lease.job, move |record, now| rules::ask(record, &held, &new, now).map(drop));
+        let asked = batch::ask(&self.shared.writes, write).await.map_err(explain_lost_commit);
+        let (job, _) = asked?;
+        // The rule has just put it there.
+        job.questions.current.ok_or(StoreError::LeaseLost)
+    }
+
+    async fn close_question(&self, lease: &Lease, key: &str) -> Result<(), StoreError> {
+        let (held, key) = (lease.clone(), key.to_owned());
+        let write =
+            light(&lease.job, move |record, now| rules::close_question(record, &held, &key, now));
+        batch::ask(&self.shared.writes, write).await.map(drop).map_err(explain_lost_commit)
+    }
+
+    async fn answer(
+        &self,
+        scope: &Scope,
+        id: &JobId,
+        question: Option<&str>,
+        text: &str,
+    ) -> Result<AnswerOutcome, StoreError> {
+        let (scope, refused) = (scope.clone(), Arc::new(Mutex::new(None)));
+        let (question, text) = (question.map(str::to_owned), text.to_owned());
+        let refusal = Arc::clone(&refused);
+        let rule = move |record: &mut Record, now| {
+            let job = &record.job;
+            if !scope.sees(&job.new.owner) || rules::is_expired(job, now) {
+                return Err(StoreError::NotFound);
+            }
+            let answered = rules::answer(record, question.as_deref(), &text, now);
+            let effect = if answered.is_ok() { Effect::Changed } else { Effect::LeftAlone };
+            // The rule runs again if the transaction is repeated: the last result counts.
+            *refusal.lock().unwrap_or_else(PoisonError::into_inner) = answered.err();
+            Ok(effect)
+        };
+        let write = Write { id: *id, reads: Reads::Whole, rule: Arc::new(rule), settlement: None };
+        let (job, effect) = batch::ask(&self.shared.writes, write).await?;
+        let refusal = refused.lock().unwrap_or_else(PoisonError::into_inner).take();
+        Ok(match (effect, refusal) {
+            (Effect::LeftAlone, Some(refusal)) => AnswerOutcome::Refused(refusal),
+            (Effect::Changed | Effect::LeftAlone, _) => AnswerOutcome::Accepted(Box::new(job)),
+        })
     }
 
     async fn settle(&self, lease: &Lease, settlement: Settlement) -> Result<Job, StoreError> {
@@ -168,7 +231,7 @@ impl Store for PostgresStore {
             .map_err(explain_lost_commit)
     }
 
-    async fn cancel(&self, scope: &Scope, id: &JobId) -> Result<Cancelled, StoreError> {
+    async fn cancel(&self, scope: &Scope, id: &JobId) -> Result<CancelOutcome, StoreError> {
         let scope = scope.clone();
         let rule = move |record: &mut Record, now| {
             let job = &record.job;
@@ -176,18 +239,18 @@ impl Store for PostgresStore {
                 return Err(StoreError::NotFound);
             }
             Ok(match rules::cancel(record, now) {
-                Cancelled::Now(_) => Effect::Changed,
-                Cancelled::Already(_) => Effect::LeftAlone,
+                CancelOutcome::Now(_) => Effect::Changed,
+                CancelOutcome::Already(_) => Effect::LeftAlone,
             })
         };
         let write = Write { id: *id, reads: Reads::Whole, rule: Arc::new(rule), settlement: None };
         Ok(match batch::ask(&self.shared.writes, write).await? {
-            (job, Effect::Changed) => Cancelled::Now(job),
-            (job, Effect::LeftAlone) => Cancelled::Already(job),
+            (job, Effect::Changed) => CancelOutcome::Now(job),
+            (job, Effect::LeftAlone) => CancelOutcome::Already(job),
         })
     }
 
-    async fn rescue(&self, dead: &RescueBy) -> Result<Rescued, StoreError> {
+    async fn rescue(&self, dead: &RescueBy) -> Result<RescueOutcome, StoreError> {
         self.shared.rescue(dead).await
     }
 
@@ -281,7 +344,7 @@ impl Store for PostgresStore {
         self.shared.dismiss(worker).await
     }
 
-    async fn prune(&self, scope: &Scope, prune: &Prune) -> Result<Pruned, StoreError> {
+    async fn prune(&self, scope: &Scope, prune: &Prune) -> Result<PruneOutcome, StoreError> {
         self.shared.prune(scope, prune).await
     }
 
@@ -398,9 +461,10 @@ impl Store for PostgresStore {
 /// Counts the jobs in a state, the oldest first: vacuum has seen them, so that the index alone answers.
 fn count_clause(owned: &str, state: StateKind) -> String {
     let ended = if state.is_terminal() { "is not null" } else { "is null" };
+    let of_state = listing::in_states(&[state], "jobs");
     let state = state.as_str();
     format!(
-        "(select count(*) from (select 1 from jobs where {owned} and state = '{state}' and ended_at {ended}
+        "(select count(*) from (select 1 from jobs where {owned} and {of_state} and ended_at {ended}
            and (expires_at is null or expires_at > $2) order by seq limit $3) as counted) as {state}"
     )
 }

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use futures_util::FutureExt as _;
-use outlast_core::{Prune, Pruned, Scope, StoreError, Timestamp};
+use outlast_core::{Prune, PruneOutcome, Scope, StoreError, Timestamp};
 
-use super::Shared;
+use super::StoreShared;
 use super::fault::Fault;
 use super::rows::get;
 use super::step::Durability;
@@ -52,13 +52,13 @@ fn delete(condition: &str, in_hand: InHand) -> String {
     )
 }
 
-impl Shared {
+impl StoreShared {
     /// Removes the jobs that `prune` names.
     pub(super) async fn prune(
         self: &Arc<Self>,
         scope: &Scope,
         prune: &Prune,
-    ) -> Result<Pruned, StoreError> {
+    ) -> Result<PruneOutcome, StoreError> {
         let owner = escape_owner(scope);
         let jobs = match prune {
             Prune::Expired => {
@@ -82,7 +82,7 @@ impl Shared {
             Some(row) => row.maybe_time("next")?,
             None => None,
         };
-        Ok(Pruned { jobs, next_expiry })
+        Ok(PruneOutcome { jobs, next_expiry })
     }
 
     async fn remove(

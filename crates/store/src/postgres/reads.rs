@@ -9,7 +9,7 @@ use outlast_core::{
 use tokio_postgres::Row;
 use tokio_postgres::types::{ToSql, Type};
 
-use super::Shared;
+use super::StoreShared;
 use super::fault::{Fault, within};
 use super::rows;
 use super::text::escape;
@@ -39,12 +39,12 @@ const NEWEST: i64 = 500;
 
 /// The jobs with the words of a query that are read.
 #[derive(Clone, Copy)]
-enum Among {
+enum CandidateJobs {
     Latest,
     All,
 }
 
-impl Shared {
+impl StoreShared {
     /// Runs a statement that only reads.
     pub(super) async fn read(
         &self,
@@ -157,13 +157,13 @@ impl Shared {
             conditions.texts.pop();
         }
         let found = |among| match_clause(&place, query.after, among);
-        conditions.texts.push(found(Among::Latest));
+        conditions.texts.push(found(CandidateJobs::Latest));
         let page = self.page_of(&conditions, query.limit).await?;
         if page.next.is_some() {
             return Ok(page);
         }
         conditions.texts.pop();
-        conditions.texts.push(found(Among::All));
+        conditions.texts.push(found(CandidateJobs::All));
         self.page_of(&conditions, query.limit).await
     }
 
@@ -233,7 +233,8 @@ impl Shared {
         limit: u32,
     ) -> Result<Vec<Row>, Fault> {
         let select = format!(
-            "select jobs.*, {LAST_CODE} as code, {} from {from} where {} order by seq desc limit {}",
+            "select jobs.*, {LAST_CODE} as code, {}, {} from {from} where {} order by seq desc limit {}",
+            listing::waiting_column(JOBS),
             charge_columns(),
             conditions.texts.join(" and "),
             u64::from(limit) + 1
@@ -253,7 +254,7 @@ impl Shared {
         if let Some(Cursor(seq)) = query.after {
             conditions.texts.push(format!("seq < {}", columns::to_signed(seq)));
         }
-        conditions.texts.extend(listing::of_states(&query.states));
+        conditions.texts.extend(listing::of_states(&query.states, JOBS));
         if let Some(provider) = &query.provider {
             let place = conditions.value(provider);
             conditions.texts.push(format!("provider = {place}"));
@@ -292,11 +293,11 @@ impl Conditions {
 
 /// Returns the condition for jobs with the words at that placeholder. PostgreSQL expects few jobs in an array and reads them
 /// one by one; otherwise it might scan all jobs in the order of the list.
-fn match_clause(place: &str, after: Option<Cursor>, among: Among) -> String {
+fn match_clause(place: &str, after: Option<Cursor>, among: CandidateJobs) -> String {
     let after = after.map_or(i64::MAX, |Cursor(seq)| columns::to_signed(seq));
     let some = match among {
-        Among::Latest => format!("order by job desc limit {LATEST}"),
-        Among::All => String::new(),
+        CandidateJobs::Latest => format!("order by job desc limit {LATEST}"),
+        CandidateJobs::All => String::new(),
     };
     format!(
         "seq = any(array(select job from search where words @@ {place}::tsquery and job < {after} {some}))"

@@ -9,7 +9,7 @@ use tokio_postgres::Transaction;
 use super::alone::Alone;
 use super::fault::Fault;
 use super::lineage::{self, FoundDatabase};
-use super::rows::{self, Stored};
+use super::rows::{self, StoredRow};
 use super::tx::{CHANGED, borrow_all, columns_of};
 use super::{PostgresStore, ledger, notices, schema};
 use crate::ledger_columns::LedgerColumns as _;
@@ -69,7 +69,7 @@ impl From<Fault> for RestoreError {
 async fn decide(
     tx: &Transaction<'_>,
     semantics: &(dyn Fn(&Profile, &Request) -> Option<RecoverySemantics> + Sync),
-) -> Result<Vec<(Stored, RestoredOutcome)>, Fault> {
+) -> Result<Vec<(StoredRow, RestoredOutcome)>, Fault> {
     let now = sql!(postgres::restore::now);
     let now = Timestamp::from_millis(tx.query_one(now, &[]).await?.try_get(0)?);
     let select = format!("{} where jobs.ended_at is null order by jobs.seq", rows::WHOLE);
@@ -87,12 +87,12 @@ async fn decide(
 /// Saves the decisions.
 async fn save(
     tx: Transaction<'_>,
-    decided: &[(Stored, RestoredOutcome)],
+    decided: &[(StoredRow, RestoredOutcome)],
     notices: EndNotices,
 ) -> Result<(), Fault> {
     tx.batch_execute("delete from worker_profiles; delete from workers").await?;
     let (mut writes, mut saved) = (Vec::new(), Vec::with_capacity(decided.len()));
-    for (Stored { seq, record, key }, fate) in decided {
+    for (StoredRow { seq, record, key }, fate) in decided {
         saved.push(rows::update_params(*seq, record, key.as_ref())?);
         let job = &record.job;
         let runs = tx.query(ledger::OF_JOBS, &[&[job.id.to_string()].as_slice()]).await?;

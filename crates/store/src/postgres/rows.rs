@@ -11,7 +11,8 @@ use super::fault::Fault;
 use super::text::{escape, unescape};
 use super::tx::{Param, Tx};
 use crate::columns::{
-    Columns, StateColumns, allowance, join_text, json, notice, parse, report_damage, split_text,
+    Columns, StateColumns, allowance, join_text, json, notice, parse, questions_row, report_damage,
+    split_text,
 };
 use crate::tables::{
     CHANGED_JOB, KEYS, NEW_JOB, Value, array_parameters, assignments, changed_job, column_list,
@@ -35,7 +36,7 @@ impl Columns for Row {
 }
 
 /// A record, the number of its row, and the key that names it.
-pub(super) struct Stored {
+pub(super) struct StoredRow {
     pub(super) seq: i64,
     pub(super) record: Record,
     pub(super) key: Option<KeyRecord>,
@@ -49,7 +50,7 @@ pub(super) const WHOLE: &str = sql!(postgres::rows::whole);
 pub(super) const LIGHT: &str = sql!(postgres::rows::light);
 
 /// Reads a row of [`WHOLE`] or [`LIGHT`].
-pub(super) fn read_stored(row: &Row) -> Result<Stored, Fault> {
+pub(super) fn read_stored(row: &Row) -> Result<StoredRow, Fault> {
     let id: String = get(row, "id")?;
     // Parsed without another copy, because it may be long.
     let ask: Option<String> = get(row, "ask")?;
@@ -62,7 +63,7 @@ pub(super) fn read_stored(row: &Row) -> Result<Stored, Fault> {
     }
     let mut record = row.record(ask, output)?;
     record.job.partial = row.maybe_text("partial")?.map(Arc::from);
-    Ok(Stored { seq: row.number("seq")?, record, key: row.key()? })
+    Ok(StoredRow { seq: row.number("seq")?, record, key: row.key()? })
 }
 
 /// Saves the fields of a job that may change, with the transaction's commit. Bodies are not touched.
@@ -73,6 +74,9 @@ pub(super) async fn save(
     key: Option<&KeyRecord>,
 ) -> Result<(), Fault> {
     tx.write_row(&SAVE, update_params(seq, record, key)?).await?;
+    if let Some(questions) = questions_params(seq, &record.job)? {
+        tx.write(SAVE_QUESTIONS, questions).await?;
+    }
     tx.record_change(seq);
     Ok(())
 }
@@ -101,6 +105,18 @@ pub(super) fn update_params(
     let mut values = changed_job(record, StateColumns::of(&record.job.state)?, key)?;
     values.extend([Value::from(record.job.failures.len() as u64), Value::from(seq)]);
     Ok(params(values))
+}
+
+/// Takes the parameters of [`questions_params`].
+pub(super) const SAVE_QUESTIONS: &str = sql!(postgres::questions::save);
+
+/// Returns the row of a job's questions, if it has asked any.
+pub(super) fn questions_params(seq: i64, job: &Job) -> Result<Option<Vec<Param>>, StoreError> {
+    let row = questions_row(job)?;
+    // Not escaped: no JSON contains U+0000.
+    Ok(row.map(|(is_open, questions)| -> Vec<Param> {
+        vec![Box::new(seq), Box::new(is_open), Box::new(questions)]
+    }))
 }
 
 /// Converts values to parameters, in the form in which PostgreSQL stores them.

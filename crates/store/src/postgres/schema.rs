@@ -12,7 +12,7 @@ use super::lineage::{self, FoundDatabase};
 use crate::unavailable;
 
 /// Each migration updates the tables by one version.
-const MIGRATIONS: [&str; 12] = [
+const MIGRATIONS: [&str; 13] = [
     include_str!("migrations/1.sql"),
     include_str!("migrations/2.sql"),
     include_str!("migrations/3.sql"),
@@ -25,6 +25,7 @@ const MIGRATIONS: [&str; 12] = [
     include_str!("migrations/10.sql"),
     include_str!("migrations/11.sql"),
     include_str!("migrations/12.sql"),
+    include_str!("migrations/13.sql"),
 ];
 
 /// Ensures that the tables are those of this version. Does not change those of an older copy of the store.

@@ -12,7 +12,7 @@ use tokio::time::Instant;
 use tokio_postgres::{AsyncMessage, Client};
 use tokio_util::sync::CancellationToken;
 
-use super::connect::Target;
+use super::connect::DatabaseTarget;
 use super::fault::{Fault, within};
 use crate::copy_side::IS_CLOSED;
 use crate::unavailable;
@@ -144,7 +144,7 @@ impl Session {
     /// Keeps the session connected until the store is closed.
     pub(super) async fn run(
         self: Arc<Self>,
-        target: Arc<Target>,
+        target: Arc<DatabaseTarget>,
         wakeups: Arc<Wakeups>,
         closed: CancellationToken,
     ) {
@@ -180,7 +180,7 @@ impl Session {
     /// Runs one connection from its beginning to its end.
     async fn last(
         &self,
-        target: &Target,
+        target: &DatabaseTarget,
         wakeups: &Wakeups,
         closed: &CancellationToken,
     ) -> Result<(), Fault> {
@@ -317,7 +317,7 @@ impl Session {
     }
 
     /// Takes the locks of this process's workers first, then listens.
-    async fn begin(&self, client: &Arc<Client>, target: &Target) -> Result<String, Fault> {
+    async fn begin(&self, client: &Arc<Client>, target: &DatabaseTarget) -> Result<String, Fault> {
         target.prepare(client).await?;
         client.batch_execute(NEED_NOT_LAST).await?;
         let _no_new_worker = self.holding.lock().await;

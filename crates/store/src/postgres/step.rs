@@ -9,7 +9,7 @@ use outlast_core::{Rev, StoreError};
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
-use super::Shared;
+use super::StoreShared;
 use super::fault::Fault;
 use super::tx::Tx;
 use crate::unavailable;
@@ -30,7 +30,7 @@ pub(super) enum Durability {
     Soon,
 }
 
-impl Shared {
+impl StoreShared {
     /// Runs the step. Returns its result and its change number.
     pub(super) async fn step<I, T>(
         self: &Arc<Self>,

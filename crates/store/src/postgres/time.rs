@@ -15,20 +15,20 @@ const DRIFT: u32 = 1_000;
 /// The clock for all stored times.
 pub(super) enum Time {
     /// The server's time according to its most accurate response, extrapolated by this machine's monotonic clock.
-    Server(Mutex<Answered>),
+    Server(Mutex<TimeReading>),
     /// A given clock, for tests.
     Given(Arc<dyn Clock>),
 }
 
 /// The server's time at a local instant, and its maximum error.
 #[derive(Clone, Copy)]
-pub(super) struct Answered {
+pub(super) struct TimeReading {
     then: Timestamp,
     at: Instant,
     wrong_by: Duration,
 }
 
-impl Answered {
+impl TimeReading {
     /// Creates the estimate from a response that arrived now to a request sent at `asked`.
     fn new(then: Timestamp, asked: Instant) -> Self {
         let half = asked.elapsed() / 2;
@@ -48,13 +48,13 @@ impl Time {
         let asked = Instant::now();
         let row = client.query_one(sql!(postgres::time::of), &[]).await.map_err(Fault::from)?;
         let then = Timestamp::from_millis(row.try_get(0).map_err(Fault::from)?);
-        Ok(Self::Server(Mutex::new(Answered::new(then, asked))))
+        Ok(Self::Server(Mutex::new(TimeReading::new(then, asked))))
     }
 
     /// Updates the time from the server's response to a request sent at `asked`.
     pub(super) fn learn(&self, then: Timestamp, asked: Instant) {
         let Self::Server(known) = self else { return };
-        let new = Answered::new(then, asked);
+        let new = TimeReading::new(then, asked);
         let mut known = known.lock().unwrap_or_else(PoisonError::into_inner);
         if new.wrong_by <= known.wrong_by + known.at.elapsed() / DRIFT {
             *known = new;

@@ -7,7 +7,7 @@ use futures_util::FutureExt as _;
 use outlast_core::StoreError;
 use tokio::time::Instant;
 
-use super::Shared;
+use super::StoreShared;
 use super::fault::Fault;
 use super::rows::get;
 use super::step::Durability;
@@ -25,7 +25,7 @@ const LOOKS: u32 = 15;
 /// The pause after a segment, as a multiple of its duration. It leaves the database to callers that wait for an answer.
 const REST: u32 = 2;
 
-impl Shared {
+impl StoreShared {
     /// Indexes the titles of complete segments.
     ///
     /// A job may become visible after jobs with higher numbers. So a segment is complete once every transaction has ended that
@@ -50,7 +50,7 @@ impl Shared {
             let began = Instant::now();
             let step =
                 self.try_step(Durability::Soon, &until, |until, tx| index_next(tx, *until).boxed());
-            if step.await?.0 == Indexed::None {
+            if step.await?.0 == IndexProgress::None {
                 return Ok(());
             }
             tokio::time::sleep(began.elapsed() * REST).await;
@@ -113,25 +113,25 @@ struct TitleState {
 
 /// Shows whether there was a segment to index.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Indexed {
+enum IndexProgress {
     One,
     None,
 }
 
-async fn index_next(tx: &mut Tx, until: i64) -> Result<Indexed, Fault> {
+async fn index_next(tx: &mut Tx, until: i64) -> Result<IndexProgress, Fault> {
     const ALONE: &str = sql!(postgres::titles::alone);
     const TITLES: &str = sql!(postgres::titles::titles);
     const FORGET_OLD: &str = sql!(postgres::titles::forget_old);
     const ADD: &str = sql!(postgres::titles::add);
     let [alone] = tx.load([(ALONE, &[])]).await?;
     if !alone.first().map_or(Ok(false), |row| row.try_get("is_alone"))? {
-        return Ok(Indexed::None);
+        return Ok(IndexProgress::None);
     }
     // A second statement, which sees what the process did that had the lock before.
     let [state] = tx.load([(STATE, &[])]).await?;
     let next: i64 = state.first().map_or(Ok(until), |row| get(row, "next"))?;
     if next >= until {
-        return Ok(Indexed::None);
+        return Ok(IndexProgress::None);
     }
     let (first, end) = (titles::first_of(next), titles::first_of(next + 1));
     let [jobs] = tx.load([(TITLES, &[&first, &end])]).await?;
@@ -145,5 +145,5 @@ async fn index_next(tx: &mut Tx, until: i64) -> Result<Indexed, Fault> {
     tx.write(FORGET_OLD, vec![]).await?;
     tx.write(ADD, vec![Box::new(next), Box::new(parts), Box::new(sets)]).await?;
     tx.write(sql!(postgres::titles::index_next), vec![Box::new(next)]).await?;
-    Ok(Indexed::One)
+    Ok(IndexProgress::One)
 }

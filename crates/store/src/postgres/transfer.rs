@@ -10,7 +10,7 @@ use uuid::Uuid;
 
 use super::alone::Alone;
 use super::fault::Fault;
-use super::rows::{self, Stored, get, params};
+use super::rows::{self, StoredRow, get, params};
 use super::text::escape;
 use super::tx::{InOrder, Param, Sent, borrow_all, columns_of};
 use super::{identities, journal, ledger, lineage, schema};
@@ -233,7 +233,7 @@ impl CopySide for PostgresSide {
 }
 
 fn whole_job(row: &Row) -> Result<WholeJob, Fault> {
-    let Stored { seq, mut record, key } = rows::read_stored(row)?;
+    let StoredRow { seq, mut record, key } = rows::read_stored(row)?;
     // Its worker ended together with its process.
     record.job.partial = None;
     let key = row.maybe_text("key")?.zip(key);
@@ -253,6 +253,9 @@ fn add(
     writes.push((rows::FILL, rows::output_params(seq, job.output(), raw.as_deref())?));
     let saved = rows::update_params(seq, record, key.as_ref().map(|(_, key)| key))?;
     writes.push((&rows::SAVE, columns_of(vec![saved])));
+    if let Some(questions) = rows::questions_params(seq, job)? {
+        writes.push((rows::SAVE_QUESTIONS, questions));
+    }
     writes.push((REV, vec![Box::new(seq), Box::new(to_signed(job.rev.0))]));
     if let Some((text, key)) = key {
         writes.push((&rows::TAKE_KEY, params(tables::key(&job.new.owner, text, key, seq)?)));

@@ -13,7 +13,7 @@ use tokio_postgres::types::{IsNull, ToSql, Type, to_sql_checked};
 use tokio_postgres::{Row, Statement};
 
 use super::fault::{Fault, within};
-use super::lineage::Expected;
+use super::lineage::ExpectedLineage;
 use crate::{columns, unavailable};
 
 /// A statement with its parameters.
@@ -49,7 +49,7 @@ pub(super) struct Tx {
     begin: &'static str,
     /// The time limit of each statement.
     limit: Duration,
-    expected: Expected,
+    expected: ExpectedLineage,
 }
 
 impl Tx {
@@ -59,7 +59,7 @@ impl Tx {
         given: Option<Timestamp>,
         begin: &'static str,
         limit: Duration,
-        expected: Expected,
+        expected: ExpectedLineage,
     ) -> Self {
         Self {
             client,
@@ -213,10 +213,11 @@ pub(super) fn borrow_all(params: &[Param]) -> Vec<&(dyn ToSql + Sync)> {
 /// Converts rows to columns, one array for each.
 pub(super) fn columns_of(rows: Vec<Vec<Param>>) -> Vec<Param> {
     let width = rows.first().map_or(0, Vec::len);
-    let mut columns: Vec<Vec<Cell>> = (0..width).map(|_| Vec::with_capacity(rows.len())).collect();
+    let mut columns: Vec<Vec<ArrayElement>> =
+        (0..width).map(|_| Vec::with_capacity(rows.len())).collect();
     for row in rows {
         for (column, param) in columns.iter_mut().zip(row) {
-            column.push(Cell(param));
+            column.push(ArrayElement(param));
         }
     }
     columns.into_iter().map(|column| Box::new(column) as Param).collect()
@@ -224,9 +225,9 @@ pub(super) fn columns_of(rows: Vec<Vec<Param>>) -> Vec<Param> {
 
 /// An element of an array, with the type that the statement requires.
 #[derive(Debug)]
-struct Cell(Param);
+struct ArrayElement(Param);
 
-impl ToSql for Cell {
+impl ToSql for ArrayElement {
     fn to_sql(
         &self,
         ty: &Type,

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use outlast_core::StoreError;
 
-use super::connect::Target;
+use super::connect::DatabaseTarget;
 use super::fault::Fault;
 use super::lineage::{self, FoundDatabase};
 use super::rows::{self, get};
@@ -46,7 +46,7 @@ impl PostgresStore {
         url: &str,
         state_dir: Option<&Path>,
     ) -> Result<DatabaseInspection, StoreError> {
-        let target = Target::parse(url)?;
+        let target = DatabaseTarget::parse(url)?;
         let (client, connection) = target.connect().await?;
         let driving = tokio::spawn(connection);
         let found = async {

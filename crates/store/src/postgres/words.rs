@@ -10,7 +10,7 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::Shared;
+use super::StoreShared;
 use super::fault::Fault;
 use super::rows;
 use super::step::Durability;
@@ -35,7 +35,7 @@ const TAKE: &str = sql!(postgres::words::take);
 const PUT: &str = sql!(postgres::words::put);
 
 /// Indexes words whenever some are pending, including those that an exited process left.
-pub(super) async fn run(shared: Weak<Shared>, owed: Arc<Notify>, closed: CancellationToken) {
+pub(super) async fn run(shared: Weak<StoreShared>, owed: Arc<Notify>, closed: CancellationToken) {
     let put_all = async {
         loop {
             tokio::time::sleep(DELAY).await;
@@ -57,7 +57,7 @@ pub(super) async fn run(shared: Weak<Shared>, owed: Arc<Notify>, closed: Cancell
     closed.run_until_cancelled(put_all).await;
 }
 
-impl Shared {
+impl StoreShared {
     async fn put_owed_words(&self) -> Result<(), StoreError> {
         loop {
             let began = Instant::now();

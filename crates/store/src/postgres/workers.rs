@@ -6,10 +6,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use futures_util::FutureExt as _;
-use outlast_core::{Checkpoint, JobId, Profile, RescueBy, Rescued, StoreError, WorkerId, rules};
+use outlast_core::{
+    Checkpoint, JobId, Profile, RescueBy, RescueOutcome, StoreError, WorkerId, rules,
+};
 use tokio::time::Instant;
 
-use super::Shared;
+use super::StoreShared;
 use super::fault::Fault;
 use super::rows::{self, get};
 use super::session::{SEEN_WITHIN, WakeupMode};
@@ -63,14 +65,14 @@ impl Suspects {
 const WORKERS: &str = sql!(postgres::workers::workers);
 
 /// A row of [`WORKERS`].
-struct Known {
+struct KnownWorker {
     worker: WorkerId,
     nr: Option<i64>,
     holds_jobs: bool,
     lives: bool,
 }
 
-impl Shared {
+impl StoreShared {
     /// Ensures that other processes can see that the worker is alive before it claims.
     pub(super) async fn show_life(&self, worker: &WorkerId) -> Result<(), StoreError> {
         if self.session.is_own(worker) {
@@ -121,14 +123,14 @@ impl Shared {
         Ok(())
     }
 
-    async fn list_known(&self) -> Result<Vec<Known>, StoreError> {
+    async fn list_known(&self) -> Result<Vec<KnownWorker>, StoreError> {
         let rows = self.read(WORKERS, &[&columns::millis(SEEN_WITHIN)]).await?;
         let lives = match self.session.mode() {
             WakeupMode::Sessions => "is_locked",
             WakeupMode::Looking => "was_seen",
         };
         let known = rows.iter().map(|row| {
-            Ok(Known {
+            Ok(KnownWorker {
                 worker: worker(row)?,
                 nr: get(row, "nr")?,
                 holds_jobs: get(row, "holds_jobs")?,
@@ -139,7 +141,10 @@ impl Shared {
     }
 
     /// Returns the jobs of dead workers to the queue.
-    pub(super) async fn rescue(self: &Arc<Self>, dead: &RescueBy) -> Result<Rescued, StoreError> {
+    pub(super) async fn rescue(
+        self: &Arc<Self>,
+        dead: &RescueBy,
+    ) -> Result<RescueOutcome, StoreError> {
         match dead {
             RescueBy::DeadProcess => self.rescue_proven().await,
             RescueBy::ExpiredLease => {
@@ -147,7 +152,7 @@ impl Shared {
                 let may_judge =
                     stands.is_some_and(|since| since.elapsed() >= self.judgement.leases_for);
                 if !may_judge {
-                    return Ok(Rescued { jobs: 0, watched: 1 });
+                    return Ok(RescueOutcome { jobs: 0, watched: 1 });
                 }
                 let alive: HashSet<WorkerId> = self
                     .list_known()
@@ -157,32 +162,32 @@ impl Shared {
                     .map(|known| known.worker)
                     .collect();
                 let PutBack { rescued, .. } = self.put_back(Whose::LeaseExpired(alive)).await?;
-                Ok(Rescued { jobs: rescued, watched: 0 })
+                Ok(RescueOutcome { jobs: rescued, watched: 0 })
             }
             RescueBy::UnheldByWorker { worker, held } => {
                 let whose = Whose::Unheld { worker: worker.clone(), held: held.clone() };
                 let PutBack { rescued, .. } = self.put_back(whose).await?;
-                Ok(Rescued { jobs: rescued, watched: 0 })
+                Ok(RescueOutcome { jobs: rescued, watched: 0 })
             }
         }
     }
 
-    async fn rescue_proven(self: &Arc<Self>) -> Result<Rescued, StoreError> {
+    async fn rescue_proven(self: &Arc<Self>) -> Result<RescueOutcome, StoreError> {
         if self.lineage.is_none() {
-            return Ok(Rescued::default());
+            return Ok(RescueOutcome::default());
         }
         let mut known = self.list_known().await?;
         known.retain(|known| !self.session.is_own(&known.worker));
         let holders = known.iter().filter(|known| known.holds_jobs).count();
         if self.session.mode() == WakeupMode::Looking {
             // Only leases show which workers are alive.
-            return Ok(Rescued { jobs: 0, watched: u32::from(holders > 0) });
+            return Ok(RescueOutcome { jobs: 0, watched: u32::from(holders > 0) });
         }
         let stands = self.session.stands_since();
         if stands.is_none_or(|since| since.elapsed() < self.judgement.session_for) {
             // A worker that is only reconnecting may look dead to this process.
             let watched = u32::from(holders > 0);
-            return Ok(Rescued { jobs: 0, watched });
+            return Ok(RescueOutcome { jobs: 0, watched });
         }
         let free: HashSet<WorkerId> = known
             .iter()
@@ -195,7 +200,7 @@ impl Shared {
             known.iter().filter(|known| known.nr.is_none()).map(|known| known.worker.clone()),
         );
         let (mut jobs, mut watched) = (0, 0);
-        for Known { worker, nr, holds_jobs, .. } in known {
+        for KnownWorker { worker, nr, holds_jobs, .. } in known {
             if !dead.contains(&worker) {
                 watched += u32::from(holds_jobs);
             } else if holds_jobs {
@@ -207,7 +212,7 @@ impl Shared {
                 self.forget(&[worker]).await?;
             }
         }
-        Ok(Rescued { jobs, watched })
+        Ok(RescueOutcome { jobs, watched })
     }
 
     async fn put_back(self: &Arc<Self>, whose: Whose) -> Result<PutBack, StoreError> {

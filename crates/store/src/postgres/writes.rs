@@ -8,10 +8,10 @@ use outlast_core::{EndNotices, Job, JobId, LedgerRow, Record, Settlement, StoreE
 
 use super::batch::{self, Call};
 use super::fault::Fault;
-use super::rows::{self, Stored};
+use super::rows::{self, StoredRow};
 use super::step::Durability;
 use super::tx::Tx;
-use super::{Shared, journal, ledger, notices, room};
+use super::{StoreShared, journal, ledger, notices, room};
 use crate::ledger_columns::LedgerColumns as _;
 
 /// The effect of a rule on a record.
@@ -70,13 +70,13 @@ pub(super) fn explain_lost_commit(error: StoreError) -> StoreError {
 }
 
 /// Writes and the channels for their answers.
-type Calls = Vec<Call<Write, (Job, Effect)>>;
+type WriteCalls = Vec<Call<Write, (Job, Effect)>>;
 
-type Written = Vec<Result<(Job, Effect), StoreError>>;
+type WriteResults = Vec<Result<(Job, Effect), StoreError>>;
 
-impl Shared {
+impl StoreShared {
     /// Runs the collected writes in one transaction.
-    pub(super) async fn write_together(self: Arc<Self>, durability: Durability, calls: Calls) {
+    pub(super) async fn write_together(self: Arc<Self>, durability: Durability, calls: WriteCalls) {
         batch::carry_out(calls, |writes| self.write_all(durability, writes)).await;
     }
 
@@ -84,7 +84,7 @@ impl Shared {
         &self,
         durability: Durability,
         writes: Arc<[Write]>,
-    ) -> Result<Written, Fault> {
+    ) -> Result<WriteResults, Fault> {
         let settles = writes.iter().any(|write| write.settlement.is_some());
         let together = (writes, self.notices);
         let step = self.try_step(durability, &together, |(writes, notices), tx| {
@@ -104,20 +104,22 @@ impl Shared {
 }
 
 /// A job as it was loaded, and its new state.
-struct Loaded {
-    stored: Stored,
+struct LoadedJob {
+    stored: StoredRow,
     effect: Effect,
     /// The row of its latest run in the ledger, if the writes need it.
     charge: Option<LedgerRow>,
     /// The number of bytes that it took.
     bytes: u64,
     had_ended: bool,
+    /// The number of questions that it had asked.
+    asked: u32,
 }
 
 /// Locks the jobs in the order of arrival, as every step does.
 pub(super) const LOCK: &str = sql!(postgres::writes::lock);
 
-async fn apply(tx: &mut Tx, writes: &[Write], notices: EndNotices) -> Result<Written, Fault> {
+async fn apply(tx: &mut Tx, writes: &[Write], notices: EndNotices) -> Result<WriteResults, Fault> {
     let ids: Vec<String> = writes.iter().map(|write| write.id.to_string()).collect();
     let reads = |reads| writes.iter().any(|write| write.reads == reads);
     let select = if reads(Reads::Whole) {
@@ -134,24 +136,24 @@ async fn apply(tx: &mut Tx, writes: &[Write], notices: EndNotices) -> Result<Wri
         let [_, loaded] = tx.load([(LOCK, &[&ids]), (&select, &[&ids])]).await?;
         (loaded, Vec::new())
     };
-    let mut found: BTreeMap<JobId, Loaded> = BTreeMap::new();
+    let mut found: BTreeMap<JobId, LoadedJob> = BTreeMap::new();
     for row in &loaded {
         let stored = rows::read_stored(row)?;
         let bytes = stored.record.bytes;
         let had_ended = stored.record.job.ended_at().is_some();
         let id = stored.record.job.id;
-        let effect = Effect::LeftAlone;
-        found.insert(id, Loaded { stored, effect, charge: None, bytes, had_ended });
+        let (effect, asked) = (Effect::LeftAlone, stored.record.job.questions.asked);
+        found.insert(id, LoadedJob { stored, effect, charge: None, bytes, had_ended, asked });
     }
     for row in &runs {
         let row = row.ledger_row()?;
-        if let Some(Loaded { charge, .. }) = found.get_mut(&row.job) {
+        if let Some(LoadedJob { charge, .. }) = found.get_mut(&row.job) {
             *charge = Some(row);
         }
     }
     let mut written = Vec::with_capacity(writes.len());
     for write in writes {
-        let Some(Loaded { stored, effect, charge, .. }) = found.get_mut(&write.id) else {
+        let Some(LoadedJob { stored, effect, charge, .. }) = found.get_mut(&write.id) else {
             written.push(Err(StoreError::NotFound));
             continue;
         };
@@ -180,13 +182,18 @@ async fn apply(tx: &mut Tx, writes: &[Write], notices: EndNotices) -> Result<Wri
         }
     }
     let now = tx.now();
-    for Loaded { stored, effect, bytes, had_ended, .. } in found.values() {
+    for LoadedJob { stored, effect, bytes, had_ended, asked, .. } in found.values() {
         if *effect == Effect::Changed {
             rows::save(tx, stored.seq, &stored.record, stored.key.as_ref()).await?;
             room::move_bytes(tx, &stored.record.job.new.owner, *bytes, stored.record.bytes).await?;
+            let job = &stored.record.job;
+            let notice = match job.questions.asked > *asked {
+                true => notices::question_params(job, now),
+                false => notices::insert_params(job, now),
+            };
             if notices.max(stored.record.notice) == EndNotices::Kept
                 && !had_ended
-                && let Some(notice) = notices::insert_params(&stored.record.job, now)
+                && let Some(notice) = notice
             {
                 tx.write(notices::ADD, notice).await?;
             }
@@ -203,6 +210,6 @@ async fn bodies(tx: &mut Tx, seq: i64, settlement: Option<&Settlement>) -> Resul
         Some(Settlement::Fail { failure: _, raw }) => {
             rows::write_bodies(tx, seq, None, raw.as_deref().map(Vec::as_slice)).await
         }
-        Some(Settlement::Retry { .. } | Settlement::Release) | None => Ok(()),
+        Some(Settlement::Retry { .. } | Settlement::Release | Settlement::Wait) | None => Ok(()),
     }
 }

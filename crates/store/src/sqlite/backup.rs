@@ -10,7 +10,7 @@ use uuid::Uuid;
 
 use super::fault::{Fault, file_error};
 use super::files::{beside, make_private_file, rename_durably};
-use super::open::{self, Access};
+use super::open::{self, ConnectionPurpose};
 use super::{SqliteStore, check, sql};
 use crate::unavailable;
 
@@ -43,7 +43,7 @@ fn copy(connection: &Connection, to: &Path) -> Result<(), Fault> {
 /// at every commit of another process.
 pub(super) fn fill(connection: &Connection, to: &Path) -> Result<(), Fault> {
     const ALL: i32 = -1;
-    let mut copy = open::connect(to, Access::Write)?;
+    let mut copy = open::connect(to, ConnectionPurpose::Write)?;
     let step = Backup::new(connection, &mut copy)?.step(ALL)?;
     match step {
         StepResult::Done => Ok(()),
@@ -53,13 +53,13 @@ pub(super) fn fill(connection: &Connection, to: &Path) -> Result<(), Fault> {
 
 /// Marks the copy as a backup, so that it is not opened as the store itself.
 fn label(copy: &Path) -> Result<(), Fault> {
-    let connection = open::connect(copy, Access::Write)?;
+    let connection = open::connect(copy, ConnectionPurpose::Write)?;
     connection.execute(sql!(sqlite::backup::label), [])?;
     sql::close(connection)
 }
 
 pub(super) fn verify(path: &Path) -> Result<(), Fault> {
-    check::refuse_damaged(&open::connect(path, Access::Read)?)
+    check::refuse_damaged(&open::connect(path, ConnectionPurpose::Read)?)
 }
 
 /// A copy under a temporary name; its files are removed when it is dropped.

@@ -4,7 +4,7 @@ use outlast_core::StoreError;
 use rusqlite::{Connection, ErrorCode};
 
 use super::fault::Fault;
-use super::rows::{self, Stored};
+use super::rows::{self, StoredRow};
 use super::{SqliteStore, identities, keys};
 use crate::columns::Columns as _;
 use crate::problems::{MAX_PROBLEMS, of_job};
@@ -91,7 +91,7 @@ fn by_rule(connection: &Connection) -> Result<Vec<String>, Fault> {
     {
         let times = [row.maybe_time("expires_at")?, row.maybe_time("removable_at")?];
         match rows::whole(connection, "seq = ?1", row.get::<_, i64>(0)?) {
-            Ok(Some(Stored { seq, record })) => {
+            Ok(Some(StoredRow { seq, record })) => {
                 let key = keys::of_job(connection, seq)?;
                 problems.extend(of_job(&record, key.as_ref(), times));
                 match identities::of_job(connection, seq) {

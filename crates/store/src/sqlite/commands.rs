@@ -3,14 +3,14 @@
 use std::time::Duration;
 
 use outlast_core::{
-    Cancelled, Claimed, EndNotices, Job, JobId, Lease, Profile, Record, Scope, Settlement,
+    CancelOutcome, ClaimedJob, EndNotices, Job, JobId, Lease, Profile, Record, Scope, Settlement,
     StoreError, Timestamp, WorkerId, rules,
 };
 
 use super::bodies;
 use super::fault::Fault;
 use super::liveness::Liveness;
-use super::rows::{self, Stored};
+use super::rows::{self, SaveScope, StoredRow};
 use super::tx::Tx;
 use super::{identities, keys, ledger, notices, owners, search, sql, worker_list};
 use crate::columns;
@@ -21,7 +21,7 @@ pub(super) fn claim(
     worker: &WorkerId,
     profiles: &[Profile],
     lease: Duration,
-) -> Result<Option<Claimed>, Fault> {
+) -> Result<Option<ClaimedJob>, Fault> {
     worker_list::add(tx.connection, worker, profiles)?;
     let now = tx.now();
     let Some(seq) = owners::next_job(tx.connection, profiles, now)? else { return Ok(None) };
@@ -36,7 +36,7 @@ pub(super) fn take(
     profiles: &[Profile],
     id: &JobId,
     lease: Duration,
-) -> Result<Option<Claimed>, Fault> {
+) -> Result<Option<ClaimedJob>, Fault> {
     let now = tx.now();
     let found = rows::whole(tx.connection, "id = ?1", id.to_string())?;
     let takeable = found.filter(|stored| rules::is_claimable_by_id(&stored.record, profiles, now));
@@ -45,14 +45,14 @@ pub(super) fn take(
 
 fn hand_over(
     tx: &mut Tx<'_>,
-    Stored { seq, mut record }: Stored,
+    StoredRow { seq, mut record }: StoredRow,
     worker: &WorkerId,
     lease: Duration,
-) -> Result<Claimed, Fault> {
+) -> Result<ClaimedJob, Fault> {
     let now = tx.now();
     let lease = rules::claim(&mut record, worker, now.after(lease), now);
-    rows::save(tx, seq, &mut record)?;
-    Ok(Claimed { job: record.job, lease })
+    rows::save(tx, seq, &mut record, SaveScope::BeforeEnd)?;
+    Ok(ClaimedJob { job: record.job, lease })
 }
 
 /// Extends the valid leases and returns the jobs whose lease is lost. Not a change: no rev.
@@ -82,16 +82,17 @@ pub(super) fn write(
 ) -> Result<(), Fault> {
     // Only a running job has a holder; in any other state the lease is lost.
     let held = rows::light(tx.connection, "id = ?1 AND state = 'running'", id.to_string())?;
-    change(tx, held.ok_or(StoreError::LeaseLost)?, rule).map(drop)
+    change(tx, held.ok_or(StoreError::LeaseLost)?, rule, SaveScope::WithinAttempt).map(drop)
 }
 
 fn change(
     tx: &mut Tx<'_>,
-    Stored { seq, mut record }: Stored,
+    StoredRow { seq, mut record }: StoredRow,
     rule: impl FnOnce(&mut Record, Timestamp) -> Result<(), StoreError>,
+    scope: SaveScope,
 ) -> Result<Record, Fault> {
     rule(&mut record, tx.now())?;
-    rows::save(tx, seq, &mut record)?;
+    rows::save(tx, seq, &mut record, scope)?;
     Ok(record)
 }
 
@@ -115,17 +116,17 @@ pub(super) fn settle(
     notices: EndNotices,
 ) -> Result<Job, Fault> {
     let found = rows::whole(tx.connection, "id = ?1", lease.job.to_string())?;
-    let Stored { seq, mut record } = found.ok_or(StoreError::LeaseLost)?;
+    let StoredRow { seq, mut record } = found.ok_or(StoreError::LeaseLost)?;
     let before = record.job.checkpoint.clone();
     rules::settle(&mut record, lease, settlement, tx.now())?;
     ledger::bind_another_run(tx, &before, &mut record)?;
-    rows::save(tx, seq, &mut record)?;
+    rows::save(tx, seq, &mut record, SaveScope::All)?;
     notices::add(tx, notices, &record)?;
     ledger::charge(tx, &before, &record.job)?;
     let (output, raw) = match settlement {
         Settlement::Succeed { output, raw } => (Some(&**output), raw),
         Settlement::Fail { failure: _, raw } => (None, raw),
-        Settlement::Retry { .. } | Settlement::Release => return Ok(record.job),
+        Settlement::Retry { .. } | Settlement::Release | Settlement::Wait => return Ok(record.job),
     };
     if output.is_some() {
         search::owe(tx.connection, seq)?;
@@ -140,20 +141,20 @@ pub(super) fn cancel(
     scope: &Scope,
     id: &JobId,
     notices: EndNotices,
-) -> Result<Cancelled, Fault> {
+) -> Result<CancelOutcome, Fault> {
     let now = tx.now();
     let found = rows::whole(tx.connection, "id = ?1", id.to_string())?;
-    let visible = found.filter(|Stored { record: Record { job, .. }, .. }| {
+    let visible = found.filter(|StoredRow { record: Record { job, .. }, .. }| {
         scope.sees(&job.new.owner) && !rules::is_expired(job, now)
     });
-    let Stored { seq, mut record } = visible.ok_or(StoreError::NotFound)?;
+    let StoredRow { seq, mut record } = visible.ok_or(StoreError::NotFound)?;
     match rules::cancel(&mut record, now) {
-        Cancelled::Already(job) => Ok(Cancelled::Already(job)),
-        Cancelled::Now(_) => {
-            rows::save(tx, seq, &mut record)?;
+        CancelOutcome::Already(job) => Ok(CancelOutcome::Already(job)),
+        CancelOutcome::Now(_) => {
+            rows::save(tx, seq, &mut record, SaveScope::All)?;
             notices::add(tx, notices, &record)?;
             ledger::charge(tx, &record.job.checkpoint, &record.job)?;
-            Ok(Cancelled::Now(record.job))
+            Ok(CancelOutcome::Now(record.job))
         }
     }
 }
@@ -165,7 +166,8 @@ pub(super) fn amend(
     rule: impl FnOnce(&mut Record, Timestamp) -> Result<(), StoreError>,
 ) -> Result<(), Fault> {
     let found = rows::light(tx.connection, "id = ?1 AND state = 'cancelled'", id.to_string())?;
-    let Record { job, .. } = change(tx, found.ok_or(StoreError::NotFound)?, rule)?;
+    let found = found.ok_or(StoreError::NotFound)?;
+    let Record { job, .. } = change(tx, found, rule, SaveScope::All)?;
     ledger::charge(tx, &job.checkpoint, &job)
 }
 
@@ -222,11 +224,12 @@ fn put_back(tx: &mut Tx<'_>, seqs: &[i64], wanted: impl Fn(&Record) -> bool) -> 
     let mut rescued = 0;
     for seq in seqs {
         let found = rows::light(tx.connection, "seq = ?1 AND state = 'running'", seq)?;
-        let Some(Stored { seq, mut record }) = found.filter(|stored| wanted(&stored.record)) else {
+        let Some(StoredRow { seq, mut record }) = found.filter(|stored| wanted(&stored.record))
+        else {
             continue;
         };
         rules::rescue(&mut record, tx.now());
-        rows::save(tx, seq, &mut record)?;
+        rows::save(tx, seq, &mut record, SaveScope::BeforeEnd)?;
         rescued += 1;
     }
     Ok(rescued)

@@ -12,18 +12,18 @@ use outlast_core::StoreError;
 use rusqlite::Connection;
 
 use super::fault::file_error;
-use super::open::{Access, connect};
+use super::open::{ConnectionPurpose, connect};
 
 /// The database's path and the identity of the file there.
 pub(super) struct DatabaseFile {
     path: PathBuf,
     id: (u64, u64),
-    reads: Access,
+    reads: ConnectionPurpose,
 }
 
 impl DatabaseFile {
     /// Records the file that is at `path` now, and the access mode for reads.
-    pub(super) fn of(path: &Path, reads: Access) -> Result<Self, StoreError> {
+    pub(super) fn of(path: &Path, reads: ConnectionPurpose) -> Result<Self, StoreError> {
         let found = fs::metadata(path).map_err(file_error(path))?;
         Ok(Self { path: path.to_owned(), id: file_id(&found), reads })
     }
@@ -66,7 +66,7 @@ mod tests {
         let dir = TempDir::new().unwrap();
         let (path, aside) = (dir.path().join("jobs.db"), dir.path().join("aside.db"));
         fs::write(&path, "one").unwrap();
-        let file = DatabaseFile::of(&path, Access::Read).unwrap();
+        let file = DatabaseFile::of(&path, ConnectionPurpose::Read).unwrap();
         fs::write(&path, "other content, same file").unwrap();
         file.check().unwrap();
         fs::rename(&path, &aside).unwrap();

@@ -1,13 +1,14 @@
 //! Inserts jobs. The transaction that adds the job also checks the key, the conversation and the quota.
 
-use outlast_core::rules::{Admitted, EarlierCall, FirstCharge, OwnerUsage};
-use outlast_core::{EndNotices, Insert, Inserted, Job, JobId, NewJob, Timestamp, rules};
+use outlast_core::rules::{AdmittedRows, EarlierCall, FirstCharge, OwnerUsage};
+use outlast_core::{EndNotices, Insert, InsertOutcome, Job, JobId, NewJob, Timestamp, rules};
 use rusqlite::Connection;
 use uuid::Uuid;
 
 use super::fault::Fault;
+use super::rows::{self, FirstState, SaveScope};
 use super::tx::Tx;
-use super::{identities, journal, keys, ledger, owners, rows, search, sql};
+use super::{identities, journal, keys, ledger, owners, search, sql};
 use crate::columns;
 
 /// Counts the owner's jobs that have not ended. The statement names the index because SQLite would choose one with all of the
@@ -19,14 +20,14 @@ pub(super) fn insert(
     tx: &mut Tx<'_>,
     mut insert: Insert,
     notice: EndNotices,
-) -> Result<Inserted, Fault> {
+) -> Result<InsertOutcome, Fault> {
     let now = tx.now();
     if let Some(key) = &insert.key
         && let Some(found) = identities::earlier_call(tx.connection, &insert.job, key)?
         && let Some(EarlierCall { seq, job, key }) = rules::attach(&mut insert, found, now)?
     {
         let job = promise(tx, seq, job, &insert.job)?;
-        return Ok(Inserted::Existing { job, key });
+        return Ok(InsertOutcome::Existing { job, key });
     }
     let taken = match insert.takeover {
         Some(takeover) => journal::run_left(tx.connection, takeover, &insert.job)?,
@@ -36,8 +37,15 @@ pub(super) fn insert(
     let usage = OwnerUsage { run_left, ..usage(tx.connection, &insert, now)? };
     let initial_worker = insert.initial_worker.take();
     let admitted = rules::admit(insert, &usage, JobId::new(Uuid::new_v4()), notice, now)?;
-    let Admitted { mut record, charge, key, identity } = admitted;
-    let seq = rows::add(tx, None, &mut record)?;
+    let AdmittedRows { mut record, charge, key, identity } = admitted;
+    let first = match &initial_worker {
+        Some(initial_worker) => {
+            rules::claim_on_insert(&mut record, initial_worker, now);
+            FirstState::Claimed
+        }
+        None => FirstState::Queued,
+    };
+    let seq = rows::add(tx, None, &mut record, first)?;
     search::owe(tx.connection, seq)?;
     let job = &record.job;
     let owner = &job.new.owner;
@@ -64,11 +72,7 @@ pub(super) fn insert(
     if let Some(taken) = taken {
         journal::move_to(tx, taken, seq)?;
     }
-    if let Some(initial_worker) = initial_worker {
-        rules::claim_on_insert(&mut record, &initial_worker, now);
-        rows::save(tx, seq, &mut record)?;
-    }
-    Ok(Inserted::New(record.job))
+    Ok(InsertOutcome::New(record.job))
 }
 
 /// Reads what decides about a new job.
@@ -110,7 +114,7 @@ fn promise(tx: &mut Tx<'_>, seq: i64, job: Job, new: &NewJob) -> Result<Job, Fau
     let update = sql!(sqlite::insert::promise);
     let values = (seq, columns::word(visibility)?, keep.map(columns::millis));
     sql::execute(tx.connection, update, values)?;
-    rows::save(tx, seq, &mut stored.record)?;
+    rows::save(tx, seq, &mut stored.record, SaveScope::All)?;
     Ok(stored.record.job)
 }
 

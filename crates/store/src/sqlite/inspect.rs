@@ -10,7 +10,7 @@ use rusqlite::TransactionBehavior;
 use super::fault::Fault;
 use super::liveness::Liveness;
 use super::mark::{self, SecondMark};
-use super::open::{self, Access};
+use super::open::{self, ConnectionPurpose};
 use super::{SqliteFile, sql, worker_list};
 use crate::{count, unavailable};
 
@@ -53,7 +53,7 @@ pub fn inspect<'a>(store: impl Into<SqliteFile<'a>>) -> Result<Option<Inspection
 fn look(store: SqliteFile<'_>) -> Result<Inspection, Fault> {
     let path = store.path;
     let marked = mark::peek(path);
-    let mut connection = open::connect(path, Access::Write)?;
+    let mut connection = open::connect(path, ConnectionPurpose::Write)?;
     connection.busy_timeout(MAX_LOCK_WAIT)?;
     open::refuse_readonly(&connection, path)?;
     let moment = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;

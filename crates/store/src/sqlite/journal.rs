@@ -5,13 +5,14 @@ use std::sync::LazyLock;
 
 use outlast_core::rules::{JournalUsage, RunLeft, StoredStep};
 use outlast_core::{
-    Checkpoint, Job, JobId, JournalStep, Lease, NewJob, NewStep, OwnerId, Page, Resend, Scope,
-    StepCosts, StepEnd, StepStart, StoreError, Takeover, rules,
+    Checkpoint, Job, JobId, JournalStep, Lease, NewJob, NewStep, OwnerId, Page, Resend,
+    ResolveOutcome, Scope, StepCosts, StepDecision, StepEnd, StepStart, StoreError, Takeover,
+    rules,
 };
 use rusqlite::{Connection, params_from_iter};
 
 use super::fault::Fault;
-use super::rows::{self, Stored};
+use super::rows::{self, SaveScope, StoredRow};
 use super::tx::Tx;
 use super::{ledger, owners, sql};
 use crate::columns::to_signed;
@@ -20,7 +21,7 @@ use crate::tables::{self, PAGES, STEPS, insert, names};
 
 /// Begins a step, or finds it.
 pub(super) fn begin_step(tx: &Tx<'_>, lease: &Lease, new: &NewStep) -> Result<StepStart, Fault> {
-    let Stored { seq, mut record } = held(tx, lease)?;
+    let StoredRow { seq, mut record } = held(tx, lease)?;
     let steps: i64 = sql::value(tx.connection, sql!(sqlite::journal::count), [seq])?;
     let owner_bytes = owners::bytes(tx.connection, &record.job.new.owner)?;
     let usage = JournalUsage { steps: steps.unsigned_abs(), owner_bytes };
@@ -35,7 +36,7 @@ pub(super) fn begin_step(tx: &Tx<'_>, lease: &Lease, new: &NewStep) -> Result<St
 
 /// Ends a step.
 pub(super) fn end_step(tx: &Tx<'_>, lease: &Lease, key: &str, end: &StepEnd) -> Result<(), Fault> {
-    let Stored { seq, mut record } = held(tx, lease)?;
+    let StoredRow { seq, mut record } = held(tx, lease)?;
     let found = step(tx.connection, seq, key)?.map(|stored| stored.step);
     if let Some(ended) = rules::end_step(&mut record, lease, found, end, tx.now())? {
         save_step(tx.connection, seq, &ended.step)?;
@@ -45,6 +46,26 @@ pub(super) fn end_step(tx: &Tx<'_>, lease: &Lease, key: &str, end: &StepEnd) -> 
     Ok(())
 }
 
+/// Records the decision of a person about a step whose end is not known.
+pub(super) fn resolve_step(
+    tx: &Tx<'_>,
+    scope: &Scope,
+    job: &JobId,
+    key: &str,
+    decision: StepDecision,
+) -> Result<ResolveOutcome, Fault> {
+    let found = rows::whole(tx.connection, "id = ?1", job.to_string())?;
+    let found = found.filter(|stored| scope.sees(&stored.record.job.new.owner));
+    let StoredRow { seq, record } = found.ok_or(StoreError::NotFound)?;
+    let found = step(tx.connection, seq, key)?.map(|stored| stored.step);
+    let (outcome, resolved) = rules::resolve_step(&record.job, found, decision, tx.now());
+    if let Some(resolved) = resolved {
+        save_step(tx.connection, seq, &resolved.step)?;
+        save_output(tx.connection, seq, &resolved)?;
+    }
+    Ok(outcome)
+}
+
 /// Keeps a page that the run has read.
 pub(super) fn save_page(
     tx: &Tx<'_>,
@@ -52,7 +73,7 @@ pub(super) fn save_page(
     page: &Page,
     max_bytes: u64,
 ) -> Result<(), Fault> {
-    let Stored { seq, mut record } = held(tx, lease)?;
+    let StoredRow { seq, mut record } = held(tx, lease)?;
     let owner = record.job.new.owner.clone();
     let room = (owners::bytes(tx.connection, &owner)?, max_bytes);
     let name = (seq, owner.as_str(), &page.digest[..]);
@@ -129,7 +150,7 @@ pub(super) fn costs(
 /// The run of an ended job that a new job takes over.
 pub(super) struct TakenRun {
     /// The ended job, without the run.
-    ended: Stored,
+    ended: StoredRow,
     pub(super) left: RunLeft,
     takeover: Takeover,
 }
@@ -146,9 +167,11 @@ pub(super) fn run_left(
     let select = sql!(sqlite::journal::bytes);
     let row = to_signed(rules::JOURNAL_ROW_BYTES);
     let bytes = sql::value::<i64>(connection, select, (ended.seq, row))?.unsigned_abs();
-    let Some(run) = rules::release_run(&mut ended.record, new, bytes) else { return Ok(None) };
+    let Some(checkpoint) = rules::release_run(&mut ended.record, new, bytes) else {
+        return Ok(None);
+    };
     let row = ledger::of_job(connection, &Scope::Operator, &takeover.job)?.pop();
-    Ok(Some(TakenRun { ended, left: RunLeft { run, bytes, row }, takeover }))
+    Ok(Some(TakenRun { ended, left: RunLeft { checkpoint, bytes, row }, takeover }))
 }
 
 /// Moves the steps and pages of a run to a new job, and saves the job that had it.
@@ -161,11 +184,11 @@ pub(super) fn move_to(tx: &mut Tx<'_>, taken: TakenRun, to: i64) -> Result<(), F
     sql::execute(connection, sql!(sqlite::journal::move_outputs), (from, to))?;
     sql::execute(connection, sql!(sqlite::journal::remove_steps), [from])?;
     sql::execute(connection, sql!(sqlite::journal::move_pages), (from, to))?;
-    rows::save(tx, from, &mut ended.record)
+    rows::save(tx, from, &mut ended.record, SaveScope::All)
 }
 
 /// Loads the job of a lease. Only a running job has a holder; in any other state the lease is lost.
-fn held(tx: &Tx<'_>, lease: &Lease) -> Result<Stored, Fault> {
+fn held(tx: &Tx<'_>, lease: &Lease) -> Result<StoredRow, Fault> {
     let found = rows::light(tx.connection, "id = ?1 AND state = 'running'", lease.job.to_string())?;
     found.ok_or_else(|| StoreError::LeaseLost.into())
 }

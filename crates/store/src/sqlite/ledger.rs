@@ -13,7 +13,7 @@ use super::tx::Tx;
 use super::{journal, sql};
 use crate::columns::to_signed;
 use crate::ledger_columns::{self, LedgerColumns as _, sum_counted};
-use crate::tables::{self, LEDGER, insert, names};
+use crate::tables::{self, LEDGER, Value, insert, names, update};
 
 /// The amount that the owner's runs of this day count for.
 pub(super) fn sum_of_day(
@@ -54,6 +54,22 @@ pub(super) fn put(connection: &Connection, row: &LedgerRow) -> Result<(), Fault>
     sql::execute(connection, &PUT, params_from_iter(tables::ledger(row)?)).map(drop)
 }
 
+/// Saves the charge of a row. Names only the columns that a charge changes, because SQLite writes the indexes of all named
+/// columns again.
+fn save_charge(connection: &Connection, row: &LedgerRow) -> Result<(), Fault> {
+    const KEPT: [&str; 6] = ["job", "run", "owner", "provider", "at", "day"];
+    static SAVE: LazyLock<String> = LazyLock::new(|| {
+        let mut names = names(LEDGER);
+        names.retain(|name| !KEPT.contains(name));
+        let at = names.len();
+        update("ledger", &names, &format!("job = ${} AND run = ${}", at + 1, at + 2))
+    });
+    let named = names(LEDGER).into_iter().zip(tables::ledger(row)?);
+    let changed = named.filter(|(name, _)| !KEPT.contains(name)).map(|(_, value)| value);
+    let values = changed.chain([Value::from(row.job.to_string()), Value::from(row.run)]);
+    sql::execute(connection, &SAVE, params_from_iter(values)).map(drop)
+}
+
 /// Moves the row of a run to the job that resumes the run.
 pub(super) fn move_row(connection: &Connection, run: &RemoteRun, job: &Job) -> Result<(), Fault> {
     let update = sql!(sqlite::ledger::move_row);
@@ -86,10 +102,8 @@ pub(super) fn charge_with(
     let mut rows = statement.query([job.id.to_string()])?;
     let Some(row) = rows.next()?.map(|row| row.ledger_row()).transpose()? else { return Ok(()) };
     let (ended, next) = charge.apply(&row, job.allowance.as_ref(), tx.now());
-    for row in [Some(ended), next].iter().flatten() {
-        put(tx.connection, row)?;
-    }
-    Ok(())
+    save_charge(tx.connection, &ended)?;
+    next.map_or(Ok(()), |next| put(tx.connection, &next))
 }
 
 /// The rows of a job, oldest first.

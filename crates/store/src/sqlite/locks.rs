@@ -10,7 +10,7 @@ use rusqlite::{Connection, ErrorCode};
 
 use super::fault::{Fault, file_error};
 use super::files::make_private_file;
-use super::open::{Access, connect};
+use super::open::{ConnectionPurpose, connect};
 
 const FILE: &str = "lock";
 const DATABASE: &str = "lock.db";
@@ -27,7 +27,7 @@ pub fn hold_locks(dir: &Path) -> Result<HeldLocks, StoreError> {
     let file = make_private_file(&path).map_err(file_error(&path))?;
     file.try_lock().map_err(|error| file_error(&path)(error.into()))?;
     make_private_file(&database).map_err(file_error(&database))?;
-    let connection = connect(&database, Access::Write)?;
+    let connection = connect(&database, ConnectionPurpose::Write)?;
     let begin = "PRAGMA journal_mode = WAL; CREATE TABLE t (x); BEGIN IMMEDIATE;";
     connection.execute_batch(begin).map_err(Fault::Sql)?;
     Ok(HeldLocks { _file: file, _database: connection })
@@ -41,7 +41,7 @@ pub fn locks_that_give_way(dir: &Path) -> Result<Vec<&'static str>, StoreError> 
     if file.try_lock().is_ok() {
         given.push("file locks");
     }
-    let connection = connect(&database, Access::Write)?;
+    let connection = connect(&database, ConnectionPurpose::Write)?;
     connection.busy_timeout(std::time::Duration::ZERO).map_err(Fault::Sql)?;
     match connection.execute_batch("BEGIN IMMEDIATE") {
         Ok(()) => given.push("SQLite's locks"),

@@ -123,13 +123,13 @@ fn empty(file: &DatabaseFile, connection: &mut Option<Connection>) -> Result<(),
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sqlite::open::{Access, made_for_test};
+    use crate::sqlite::open::{ConnectionPurpose, made_for_test};
 
     #[test]
     fn the_thread_is_called_each_time_the_log_has_grown() {
         let dir = tempfile::tempdir().unwrap();
         drop(made_for_test(&dir));
-        let file = DatabaseFile::of(&dir.path().join("jobs.db"), Access::Read).unwrap();
+        let file = DatabaseFile::of(&dir.path().join("jobs.db"), ConnectionPurpose::Read).unwrap();
         let mut state = LogState { file: Arc::new(file), helper: None, called_at: 0 };
         for (pages, called_at) in
             [(999, 0), (1_000, 1_000), (1_999, 1_000), (2_000, 2_000), (5, 0), (1_003, 1_003)]

@@ -23,7 +23,7 @@ use crate::{columns, unavailable};
 
 /// A store's id and its latest change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Reached {
+pub(super) struct ReachedChange {
     /// The id that distinguishes this store from others. Copies of a store have the same id.
     pub(super) store: i64,
     /// The number of the latest change.
@@ -31,13 +31,13 @@ pub(super) struct Reached {
 }
 
 /// The file, open and locked.
-pub(super) struct Mark {
+pub(super) struct LockedMarkFile {
     file: File,
     path: PathBuf,
     second: Option<SecondMark>,
 }
 
-impl Mark {
+impl LockedMarkFile {
     /// Takes a shared lock on the file, and creates it if it does not exist. Fails while the store is being restored.
     pub(super) fn open_shared(store: SqliteFile<'_>) -> Result<Self, StoreError> {
         let mark = Self::open(store)?;
@@ -71,20 +71,23 @@ impl Mark {
     }
 
     /// Reads the file. Returns `None` if it is not readable.
-    pub(super) fn read(&self) -> Option<Reached> {
+    pub(super) fn read(&self) -> Option<ReachedChange> {
         let (mut file, mut text) = (&self.file, String::new());
         file.rewind().and_then(|()| file.read_to_string(&mut text)).ok()?;
         parse(&text)
     }
 
     /// Reads the second mark of the store in this database.
-    pub(super) fn read_second(&self, connection: &Connection) -> Result<Option<Reached>, Fault> {
+    pub(super) fn read_second(
+        &self,
+        connection: &Connection,
+    ) -> Result<Option<ReachedChange>, Fault> {
         let Some(second) = &self.second else { return Ok(None) };
         Ok(read_reached(connection)?.and_then(|found| second.read(found.store)))
     }
 
     /// Records that the store has reached this state, unless it is known to be further.
-    pub(super) fn write(&self, reached: Reached) {
+    pub(super) fn write(&self, reached: ReachedChange) {
         if !is_ahead(self.read(), reached) {
             self.write_here(reached);
         }
@@ -96,14 +99,14 @@ impl Mark {
     }
 
     /// Records the store's state, whatever was recorded before.
-    pub(super) fn reset(&self, reached: Reached) {
+    pub(super) fn reset(&self, reached: ReachedChange) {
         self.write_here(reached);
         if let Some(second) = &self.second {
             second.write(reached);
         }
     }
 
-    fn write_here(&self, reached: Reached) {
+    fn write_here(&self, reached: ReachedChange) {
         let mut file = &self.file;
         let written = file.rewind().and_then(|()| file.write_all(text_of(reached).as_bytes()));
         if let Err(error) = written {
@@ -132,12 +135,12 @@ impl SecondMark {
     }
 
     /// Reads the mark of this store. Returns `None` if it is not readable.
-    pub(super) fn read(&self, store: i64) -> Option<Reached> {
+    pub(super) fn read(&self, store: i64) -> Option<ReachedChange> {
         let reached = parse(&fs::read_to_string(self.path(store)).ok()?)?;
         (reached.store == store).then_some(reached)
     }
 
-    fn write(&self, reached: Reached) {
+    fn write(&self, reached: ReachedChange) {
         let path = self.path(reached.store);
         let written = make_private_dir(&self.directory).map_err(io::Error::other).and_then(|()| {
             let mut file = open_private_file(&path)?;
@@ -163,23 +166,23 @@ fn digest(bytes: &[u8]) -> u64 {
 }
 
 /// One line of a fixed length, written in a single call, so that no reader and no crash sees half of it.
-fn text_of(reached: Reached) -> String {
+fn text_of(reached: ReachedChange) -> String {
     format!("{:>20} {:>20}\n", reached.store, reached.rev.0)
 }
 
-fn is_ahead(known: Option<Reached>, reached: Reached) -> bool {
+fn is_ahead(known: Option<ReachedChange>, reached: ReachedChange) -> bool {
     known.is_some_and(|known| known.store == reached.store && known.rev >= reached.rev)
 }
 
 /// Reads the mark next to a database without creating it.
-pub(super) fn peek(database: &Path) -> Option<Reached> {
+pub(super) fn peek(database: &Path) -> Option<ReachedChange> {
     parse(&fs::read_to_string(path_of(database)).ok()?)
 }
 
 /// Refuses a database that is an earlier state of a store. `marked` must have been read before `connection` reads.
 pub(super) fn refuse_outdated(
     connection: &Connection,
-    marked: Option<Reached>,
+    marked: Option<ReachedChange>,
 ) -> Result<(), StoreError> {
     let outdated = explain_outdated(connection, marked)?;
     outdated.map_or(Ok(()), |why| Err(StoreError::Outdated { why }))
@@ -188,7 +191,7 @@ pub(super) fn refuse_outdated(
 /// Returns the reason why this database is an earlier state of a store, if it is.
 pub(super) fn explain_outdated(
     connection: &Connection,
-    marked: Option<Reached>,
+    marked: Option<ReachedChange>,
 ) -> Result<Option<String>, Fault> {
     if meta(connection, "backup")?.is_some() {
         return Ok(Some("it was made by `outlast store backup`".to_owned()));
@@ -202,10 +205,10 @@ pub(super) fn explain_outdated(
 }
 
 /// The state of the database itself; `None` if it has no id yet.
-pub(super) fn read_reached(connection: &Connection) -> Result<Option<Reached>, Fault> {
+pub(super) fn read_reached(connection: &Connection) -> Result<Option<ReachedChange>, Fault> {
     let store = meta(connection, "store")?;
     let rev = meta(connection, "rev")?.map(columns::rev);
-    Ok(store.zip(rev).map(|(store, rev)| Reached { store, rev }))
+    Ok(store.zip(rev).map(|(store, rev)| ReachedChange { store, rev }))
 }
 
 /// Assigns an id to a store that has none.
@@ -225,10 +228,10 @@ fn path_of(database: &Path) -> PathBuf {
     beside(database, ".mark")
 }
 
-fn parse(text: &str) -> Option<Reached> {
+fn parse(text: &str) -> Option<ReachedChange> {
     let mut words = text.split_whitespace();
     let (store, rev) = (words.next()?.parse().ok()?, words.next()?.parse().ok()?);
-    words.next().is_none().then_some(Reached { store, rev: Rev(rev) })
+    words.next().is_none().then_some(ReachedChange { store, rev: Rev(rev) })
 }
 
 #[cfg(test)]
@@ -239,15 +242,15 @@ mod tests {
 
     use super::*;
 
-    fn at(store: i64, rev: u64) -> Reached {
-        Reached { store, rev: Rev(rev) }
+    fn at(store: i64, rev: u64) -> ReachedChange {
+        ReachedChange { store, rev: Rev(rev) }
     }
 
     #[test]
     fn a_mark_only_rises_and_begins_again_for_another_store() {
         let dir = TempDir::new().unwrap();
         let database = dir.path().join("jobs.db");
-        let mark = Mark::open_shared((&database).into()).unwrap();
+        let mark = LockedMarkFile::open_shared((&database).into()).unwrap();
         assert_eq!((mark.read(), peek(&database)), (None, None));
         let steps = [(at(-7, 5), at(-7, 5)), (at(-7, 3), at(-7, 5)), (at(9, 1), at(9, 1))];
         for (written, expected) in steps {
@@ -270,7 +273,7 @@ mod tests {
         fs::create_dir(dir.path().join("moved")).unwrap();
         let moved = dir.path().join("moved/jobs.db");
         let marked = |path| SqliteFile { path, state_dir: Some(&state) };
-        let mark = Mark::open_shared(marked(&database)).unwrap();
+        let mark = LockedMarkFile::open_shared(marked(&database)).unwrap();
         mark.write(at(7, 5));
         mark.write(at(7, 3));
         let read = |path, store| SecondMark::of(marked(path)).unwrap().read(store);
@@ -289,7 +292,8 @@ mod tests {
         let (database, state) = (dir.path().join("jobs.db"), dir.path().join("state"));
         fs::write(&state, "no directory").unwrap();
         let mark =
-            Mark::open_shared(SqliteFile { path: &database, state_dir: Some(&state) }).unwrap();
+            LockedMarkFile::open_shared(SqliteFile { path: &database, state_dir: Some(&state) })
+                .unwrap();
         mark.write(at(7, 5));
         assert_eq!(mark.read(), Some(at(7, 5)));
     }
@@ -299,15 +303,18 @@ mod tests {
         let dir = TempDir::new().unwrap();
         let database = dir.path().join("jobs.db");
         let users = [
-            Mark::open_shared((&database).into()).unwrap(),
-            Mark::open_shared((&database).into()).unwrap(),
+            LockedMarkFile::open_shared((&database).into()).unwrap(),
+            LockedMarkFile::open_shared((&database).into()).unwrap(),
         ];
-        assert!(Mark::alone((&database).into()).unwrap().is_none());
+        assert!(LockedMarkFile::alone((&database).into()).unwrap().is_none());
         drop(users);
-        let alone = Mark::alone((&database).into()).unwrap().expect("no process uses it");
-        assert!(Mark::alone((&database).into()).unwrap().is_none());
-        assert!(matches!(Mark::open_shared((&database).into()), Err(StoreError::Unavailable(_))));
+        let alone = LockedMarkFile::alone((&database).into()).unwrap().expect("no process uses it");
+        assert!(LockedMarkFile::alone((&database).into()).unwrap().is_none());
+        assert!(matches!(
+            LockedMarkFile::open_shared((&database).into()),
+            Err(StoreError::Unavailable(_))
+        ));
         drop(alone);
-        Mark::open_shared((&database).into()).unwrap();
+        LockedMarkFile::open_shared((&database).into()).unwrap();
     }
 }

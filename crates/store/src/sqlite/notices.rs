@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use outlast_core::{
-    ClaimedNotice, EndNotices, Notice, NoticeClaim, NoticeOutcome, Record, Timestamp, rules,
+    ClaimedNotice, EndNotices, Job, Notice, NoticeClaim, NoticeOutcome, Record, Timestamp, rules,
 };
 use rusqlite::{Connection, OptionalExtension as _};
 
@@ -14,11 +14,25 @@ use crate::columns;
 
 /// Stores a notice of the job's end in this commit, if this process keeps notices or the insert asked for one.
 pub(super) fn add(tx: &Tx<'_>, notices: EndNotices, record: &Record) -> Result<(), Fault> {
+    add_one(tx, notices, record, rules::notice)
+}
+
+/// Stores a notice of the question that the job has just asked. It replaces one that was not delivered.
+pub(super) fn add_question(tx: &Tx<'_>, notices: EndNotices, record: &Record) -> Result<(), Fault> {
+    add_one(tx, notices, record, rules::question_notice)
+}
+
+fn add_one(
+    tx: &Tx<'_>,
+    notices: EndNotices,
+    record: &Record,
+    of_job: fn(&Job) -> Option<Notice>,
+) -> Result<(), Fault> {
     match notices.max(record.notice) {
         EndNotices::Off => return Ok(()),
         EndNotices::Kept => {}
     }
-    let Some(Notice { job, body }) = rules::notice(&record.job) else { return Ok(()) };
+    let Some(Notice { job, body }) = of_job(&record.job) else { return Ok(()) };
     let insert = sql!(sqlite::notices::add);
     sql::execute(tx.connection, insert, (job.to_string(), body, tx.now().as_millis())).map(drop)
 }

@@ -1,5 +1,6 @@
 -- name: add
 INSERT INTO notices (job, body, due_at) VALUES (?1, ?2, ?3)
+  ON CONFLICT (job) DO UPDATE SET body = excluded.body, due_at = excluded.due_at, tries = tries + 1
 
 -- name: next_due
 SELECT min(due_at) FROM notices

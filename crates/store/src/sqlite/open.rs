@@ -34,6 +34,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("migrations/14.sql"),
     include_str!("migrations/15.sql"),
     include_str!("migrations/16.sql"),
+    include_str!("migrations/17.sql"),
 ];
 
 /// Marks a database as one of outlast: "outl".
@@ -44,7 +45,7 @@ const BUSY: Duration = Duration::from_secs(5);
 
 /// The purpose of a connection.
 #[derive(Clone, Copy)]
-pub(super) enum Access {
+pub(super) enum ConnectionPurpose {
     Write,
     Read,
     /// For a directory that is not writable, in which SQLite could not create its working files. Only while there is no log.
@@ -53,13 +54,15 @@ pub(super) enum Access {
 
 /// Opens an existing database file.
 #[expect(clippy::disallowed_methods, reason = "this is where connections are made")]
-pub(super) fn connect(path: &Path, access: Access) -> Result<Connection, Fault> {
+pub(super) fn connect(path: &Path, access: ConnectionPurpose) -> Result<Connection, Fault> {
     // Without CREATE, so that a missing file is an error and not a new empty database. Without URI, so that no character of a
     // path has a special meaning.
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = match access {
-        Access::Write | Access::Read => Connection::open_with_flags(path, flags)?,
-        Access::Immutable => {
+        ConnectionPurpose::Write | ConnectionPurpose::Read => {
+            Connection::open_with_flags(path, flags)?
+        }
+        ConnectionPurpose::Immutable => {
             let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI;
             Connection::open_with_flags(
                 immutable_uri(path),
@@ -73,11 +76,11 @@ pub(super) fn connect(path: &Path, access: Access) -> Result<Connection, Fault> 
     // writer's time.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     match access {
-        Access::Write => connection.execute_batch(
+        ConnectionPurpose::Write => connection.execute_batch(
             "PRAGMA foreign_keys = ON; PRAGMA synchronous = FULL; PRAGMA journal_size_limit = 67108864; PRAGMA cache_size = -8000;",
         )?,
         // A small cache: otherwise each of several readers would keep megabytes of the last long report.
-        Access::Read | Access::Immutable => {
+        ConnectionPurpose::Read | ConnectionPurpose::Immutable => {
             connection.execute_batch("PRAGMA query_only = ON; PRAGMA cache_size = -512;")?
         }
     }
@@ -99,14 +102,14 @@ fn immutable_uri(path: &Path) -> String {
 }
 
 /// Opens an existing database for reading, even if nothing is writable, and returns the access mode.
-pub(super) fn look(path: &Path) -> Result<(Connection, Access), Fault> {
+pub(super) fn look(path: &Path) -> Result<(Connection, ConnectionPurpose), Fault> {
     refuse_directory(path)?;
     let open = |access| {
         let connection = connect(path, access)?;
         connection.query_row("SELECT count(*) FROM sqlite_schema", [], |_| Ok(()))?;
         Ok((connection, access))
     };
-    match open(Access::Read) {
+    match open(ConnectionPurpose::Read) {
         Err(Fault::Sql(error)) if needs_its_files(&error) => {}
         opened => return opened,
     }
@@ -114,7 +117,7 @@ pub(super) fn look(path: &Path) -> Result<(Connection, Access), Fault> {
         let why = "has changes in its -wal file, which can be read only where files can be written";
         return Err(unavailable(format!("{} {why}", path.display())).into());
     }
-    open(Access::Immutable)
+    open(ConnectionPurpose::Immutable)
 }
 
 /// Returns true if SQLite failed to create or write the files that it needs next to a database.
@@ -127,7 +130,7 @@ fn needs_its_files(error: &rusqlite::Error) -> bool {
 
 /// Opens a database for writing and updates its schema. Pass no lock if no other process can have the database open.
 pub(super) fn prepare(path: &Path, lock: Option<&WriteLock>) -> Result<Connection, Fault> {
-    let mut connection = connect(path, Access::Write)?;
+    let mut connection = connect(path, ConnectionPurpose::Write)?;
     refuse_readonly(&connection, path)?;
     migrate(&mut connection, path, lock)?;
     mark::give_number(&connection)?;
@@ -256,7 +259,7 @@ mod tests {
             let folder = tempfile::tempdir().unwrap();
             let path = folder.path().join(name);
             fs::copy(dir.path().join("jobs.db"), &path).unwrap();
-            let connection = connect(&path, Access::Immutable).unwrap();
+            let connection = connect(&path, ConnectionPurpose::Immutable).unwrap();
             let read = connection.query_row("SELECT count(*) FROM jobs", [], |row| row.get(0));
             assert_eq!(read, Ok(0_i64), "{name}");
             assert!(connection.is_readonly(MAIN_DB).unwrap(), "{name}");

@@ -1,6 +1,6 @@
 //! Removes finished jobs: a reader finds them, and small commands remove them and free their pages.
 
-use outlast_core::{ConversationId, Prune, Pruned, Scope, StoreError, Timestamp};
+use outlast_core::{ConversationId, Prune, PruneOutcome, Scope, StoreError, Timestamp};
 use rusqlite::{Connection, Params};
 
 use super::fault::Fault;
@@ -23,7 +23,11 @@ const ENDED: &str = "ended_at < ?1 AND conversation IS NULL AND remote IS NOT 'o
 
 impl SqliteStore {
     /// Removes the jobs that `prune` names.
-    pub(super) async fn remove(&self, scope: &Scope, prune: &Prune) -> Result<Pruned, StoreError> {
+    pub(super) async fn remove(
+        &self,
+        scope: &Scope,
+        prune: &Prune,
+    ) -> Result<PruneOutcome, StoreError> {
         let owner = scope.owner().map(|owner| owner.as_str().to_owned());
         let jobs = match prune {
             Prune::Expired => {
@@ -42,7 +46,7 @@ impl SqliteStore {
             self.give_pages_back().await?;
         }
         let next = move |connection: &Connection| next_expiry(connection, owner.as_deref());
-        Ok(Pruned { jobs, next_expiry: self.readers.run(next).await? })
+        Ok(PruneOutcome { jobs, next_expiry: self.readers.run(next).await? })
     }
 
     /// Removes expired rows of the ledger.

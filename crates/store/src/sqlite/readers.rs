@@ -81,13 +81,13 @@ impl Readers {
 
 #[derive(Default)]
 struct Connections {
-    known: Mutex<Known>,
+    known: Mutex<ReaderState>,
     /// Notified when a connection is no longer in use.
     freed: Notify,
 }
 
 #[derive(Default)]
-struct Known {
+struct ReaderState {
     idle: Vec<Connection>,
     in_use: usize,
 }
@@ -112,7 +112,7 @@ impl Connections {
         }
     }
 
-    fn lock_known(&self) -> MutexGuard<'_, Known> {
+    fn lock_known(&self) -> MutexGuard<'_, ReaderState> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -132,12 +132,12 @@ mod tests {
     use std::sync::mpsc;
 
     use super::*;
-    use crate::sqlite::open::{self, Access};
+    use crate::sqlite::open::{self, ConnectionPurpose};
 
     fn readers(dir: &tempfile::TempDir) -> Readers {
         let path = dir.path().join("jobs.db");
         open::make_files(&path).unwrap();
-        Readers::new(Arc::new(DatabaseFile::of(&path, Access::Read).unwrap()))
+        Readers::new(Arc::new(DatabaseFile::of(&path, ConnectionPurpose::Read).unwrap()))
     }
 
     fn count(readers: &Readers) -> usize {

@@ -55,12 +55,12 @@ pub(super) fn list(
     now: Timestamp,
 ) -> Result<JobPage, Fault> {
     let Some(parts) = listing::title_parts(scope, query) else {
-        let rows = rows_of(connection, scope, query, now, Among::All)?;
+        let rows = rows_of(connection, scope, query, now, ListScope::All)?;
         return finish_page(rows, query.limit);
     };
     let snapshot = connection.unchecked_transaction()?;
     let end = titles::end(&snapshot)?;
-    let newest = Among::From(first_of(end));
+    let newest = ListScope::From(first_of(end));
     let mut rows = rows_of(&snapshot, scope, query, now, newest)?;
     let mut spans = TitleSpans::new(end, query.after);
     while rows.len() <= query.limit as usize
@@ -69,7 +69,7 @@ pub(super) fn list(
         let candidates = titles::candidates(&snapshot, &parts, segments, spans.before)?;
         for some in portions(&candidates) {
             let rest = JobQuery { limit: query.limit - count(rows.len()), ..query.clone() };
-            rows.extend(rows_of(&snapshot, scope, &rest, now, Among::These(some))?);
+            rows.extend(rows_of(&snapshot, scope, &rest, now, ListScope::These(some))?);
             if rows.len() > query.limit as usize {
                 break;
             }
@@ -85,7 +85,7 @@ fn finish_page(rows: Vec<(u64, Summary)>, limit: u32) -> Result<JobPage, Fault> 
 
 /// The jobs among which a list is looked for.
 #[derive(Clone, Copy)]
-enum Among<'a> {
+enum ListScope<'a> {
     All,
     /// The jobs from a number on.
     From(i64),
@@ -99,7 +99,7 @@ fn rows_of(
     scope: &Scope,
     query: &JobQuery,
     now: Timestamp,
-    among: Among<'_>,
+    among: ListScope<'_>,
 ) -> Result<Vec<(u64, Summary)>, Fault> {
     let (select, values) = page_of(connection, scope, query, now, among)?;
     let mut statement = connection.prepare_cached(&select)?;
@@ -112,7 +112,7 @@ fn page_of(
     scope: &Scope,
     query: &JobQuery,
     now: Timestamp,
-    among: Among<'_>,
+    among: ListScope<'_>,
 ) -> Result<(String, Vec<Value>), Fault> {
     let (mut conditions, mut values) = conditions(scope, query, now);
     let (mut from, mut order) = (table(query), "seq");
@@ -123,12 +123,12 @@ fn page_of(
         values.insert(0, Value::Text(expression));
     }
     match among {
-        Among::All => {}
-        Among::From(first) => {
+        ListScope::All => {}
+        ListScope::From(first) => {
             conditions += " AND seq >= ?";
             values.push(Value::Integer(first));
         }
-        Among::These(seqs) => {
+        ListScope::These(seqs) => {
             from = "jobs NOT INDEXED";
             conditions += " AND seq IN (SELECT value FROM json_each(?))";
             values.push(Value::Text(columns::json(&seqs)?));
@@ -139,8 +139,9 @@ fn page_of(
            CASE failures WHEN '[]' THEN 0 ELSE json_array_length(failures) END AS failed, fence,
            (SELECT CASE json_type(ask, '$.session_id') WHEN 'text' THEN json_extract(ask, '$.session_id') END
             FROM bodies WHERE bodies.job = jobs.seq) AS session,
-           percent, message, created_at, updated_at, ended_at, provider, {}, {LAST_CODE} AS code
+           percent, message, created_at, updated_at, ended_at, provider, {}, {}, {LAST_CODE} AS code
          FROM {from} WHERE {conditions} ORDER BY {order} DESC LIMIT {}",
+        listing::waiting_column("jobs"),
         ledger_columns::charge_columns(),
         u64::from(query.limit) + 1
     );
@@ -164,7 +165,7 @@ fn conditions(scope: &Scope, query: &JobQuery, now: Timestamp) -> (String, Vec<V
         conditions.push(if has_words { "search.rowid < ?" } else { "seq < ?" }.to_owned());
         values.push(Value::Integer(columns::to_signed(seq)));
     }
-    conditions.extend(listing::of_states(&query.states));
+    conditions.extend(listing::of_states(&query.states, "jobs"));
     if let Some(provider) = &query.provider {
         conditions.push("provider = ?".to_owned());
         values.push(Value::Text(provider.clone()));
@@ -351,7 +352,7 @@ mod tests {
             ),
         ];
         for (scope, query, expected) in table {
-            let (select, _) = page_of(&connection, scope, &query, START, Among::All).unwrap();
+            let (select, _) = page_of(&connection, scope, &query, START, ListScope::All).unwrap();
             let plan = sql::plan(&connection, &select);
             assert_eq!(plan.first().map(String::as_str), Some(expected), "{plan:?}");
             let sorts = plan.iter().any(|line| line.contains("TEMP B-TREE"));

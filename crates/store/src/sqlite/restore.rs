@@ -14,9 +14,9 @@ use rusqlite::{Connection, ErrorCode, TransactionBehavior};
 use super::backup::{Partial, fill, verify};
 use super::fault::{Fault, file_error};
 use super::files::{beside, directory_of, make_private_dir, rename_durably};
-use super::mark::{self, Mark, Reached};
-use super::open::{self, Access};
-use super::rows::{self, Stored};
+use super::mark::{self, LockedMarkFile, ReachedChange};
+use super::open::{self, ConnectionPurpose};
+use super::rows::{self, SaveScope, StoredRow};
 use super::tx::Tx;
 use super::{SqliteFile, check, ledger, notices, sql};
 use crate::restored::{RestoreError, Restored, RestoredJob};
@@ -61,7 +61,7 @@ impl Restore<'_> {
     pub fn from_backup(&self, from: &Path) -> Result<Restored, RestoreError> {
         let backup = sound_backup(from)?;
         make_private_dir(&directory_of(self.path))?;
-        let mark = Mark::alone(self.file())?.ok_or(RestoreError::InUse)?;
+        let mark = LockedMarkFile::alone(self.file())?.ok_or(RestoreError::InUse)?;
         let is_replaced = fs::exists(self.path).map_err(unavailable)?;
         let reached = if is_replaced { self.close_old_store()? } else { None };
         let partial = Partial::alone_beside(self.path)?;
@@ -83,7 +83,7 @@ impl Restore<'_> {
     /// Restores a database that was copied to its path by other means.
     pub fn in_place(&self) -> Result<Restored, RestoreError> {
         refuse_missing(self.path)?;
-        let mark = Mark::alone(self.file())?.ok_or(RestoreError::InUse)?;
+        let mark = LockedMarkFile::alone(self.file())?.ok_or(RestoreError::InUse)?;
         drop(sole_connection(self.path)?.ok_or(RestoreError::InUse)?);
         let marked = mark.read();
         let mut connection = open::prepare(self.path, None)?;
@@ -107,7 +107,7 @@ impl Restore<'_> {
     }
 
     /// Verifies that no other process has the old store open and that it may be replaced. Returns its latest state.
-    fn close_old_store(&self) -> Result<Option<Reached>, RestoreError> {
+    fn close_old_store(&self) -> Result<Option<ReachedChange>, RestoreError> {
         let look = || -> Result<_, RestoreError> {
             let connection = sole_connection(self.path)?.ok_or(RestoreError::InUse)?;
             let jobs: i64 = sql::value(&connection, sql!(sqlite::restore::count_jobs), [])?;
@@ -152,15 +152,15 @@ impl Restore<'_> {
         &self,
         connection: &mut Connection,
         floor: Option<Rev>,
-    ) -> Result<(Vec<RestoredJob>, Reached), Fault> {
+    ) -> Result<(Vec<RestoredJob>, ReachedChange), Fault> {
         let moment = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
         let floor = columns::to_signed(floor.unwrap_or_default().0.saturating_add(SKIPPED_REVS));
         moment.execute(sql!(sqlite::restore::raise_rev), [floor])?;
         moment.execute_batch("DELETE FROM meta WHERE name = 'backup'; DELETE FROM workers;")?;
         let mut tx = Tx::new(&moment, self.clock);
         let mut jobs = Vec::new();
-        for (Stored { seq, mut record }, fate) in self.decide(&moment)? {
-            rows::save(&mut tx, seq, &mut record)?;
+        for (StoredRow { seq, mut record }, fate) in self.decide(&moment)? {
+            rows::save(&mut tx, seq, &mut record, SaveScope::All)?;
             if fate == RestoredOutcome::Ended {
                 notices::add(&tx, self.notices, &record)?;
             }
@@ -187,7 +187,7 @@ impl Restore<'_> {
     }
 
     /// Returns all unfinished jobs in their new state, oldest first. Writes nothing.
-    fn decide(&self, connection: &Connection) -> Result<Vec<(Stored, RestoredOutcome)>, Fault> {
+    fn decide(&self, connection: &Connection) -> Result<Vec<(StoredRow, RestoredOutcome)>, Fault> {
         let unfinished = sql!(sqlite::restore::unfinished);
         let mut decided = Vec::new();
         for seq in sql::column::<i64>(connection, unfinished, [])? {
@@ -223,7 +223,7 @@ fn refuse_missing(path: &Path) -> Result<(), StoreError> {
 /// Opens a connection that excludes all other processes; returns `None` while another has the database open. This also
 /// detects processes of versions without marks.
 pub(super) fn sole_connection(path: &Path) -> Result<Option<Connection>, Fault> {
-    let connection = open::connect(path, Access::Write)?;
+    let connection = open::connect(path, ConnectionPurpose::Write)?;
     connection.busy_timeout(MAX_LOCK_WAIT)?;
     let alone =
         connection.execute_batch("PRAGMA locking_mode = EXCLUSIVE; BEGIN IMMEDIATE; COMMIT;");

@@ -11,7 +11,7 @@ use rusqlite::{Connection, Row, Statement, ToSql, params_from_iter};
 use super::fault::Fault;
 use super::sql;
 use super::tx::Tx;
-use super::{bodies, keys};
+use super::{bodies, keys, questions};
 use crate::columns::{Columns, StateColumns, allowance, json, notice, parse, report_damage};
 use crate::tables::{CHANGED_JOB, NEW_JOB, Value, changed_job, insert, names, new_job, update};
 
@@ -62,7 +62,7 @@ fn place(row: &Row<'_>, column: &str) -> Result<usize, Fault> {
 }
 
 /// A record and the number of its row.
-pub(super) struct Stored {
+pub(super) struct StoredRow {
     pub(super) seq: i64,
     pub(super) record: Record,
 }
@@ -75,14 +75,14 @@ pub(super) fn whole(
     connection: &Connection,
     condition: &str,
     parameter: impl ToSql,
-) -> Result<Option<Stored>, Fault> {
+) -> Result<Option<StoredRow>, Fault> {
     let mut statement = connection.prepare_cached(&format!("{WHOLE} WHERE {condition}"))?;
     let mut rows = statement.query([parameter])?;
     rows.next()?.map(|row| whole_row(connection, row)).transpose()
 }
 
 /// Reads a row of [`WHOLE`]: the job, its request and its result.
-pub(super) fn whole_row(connection: &Connection, row: &Row<'_>) -> Result<Stored, Fault> {
+pub(super) fn whole_row(connection: &Connection, row: &Row<'_>) -> Result<StoredRow, Fault> {
     let seq = row.number("seq")?;
     let id = row.text("id")?;
     let ask = row.json(&id, "ask")?;
@@ -99,7 +99,7 @@ pub(super) fn whole_row(connection: &Connection, row: &Row<'_>) -> Result<Stored
     let partial = row.maybe_text("partial")?.map(Arc::from);
     let mut record = row.record(ask, output)?;
     record.job.partial = partial;
-    Ok(Stored { seq, record })
+    Ok(StoredRow { seq, record })
 }
 
 /// Loads a job without its request, for writes that change neither request nor result. `condition` has one parameter and must
@@ -108,30 +108,87 @@ pub(super) fn light(
     connection: &Connection,
     condition: &str,
     parameter: impl ToSql,
-) -> Result<Option<Stored>, Fault> {
-    let select = format!("SELECT * FROM jobs WHERE {condition}");
+) -> Result<Option<StoredRow>, Fault> {
+    let select = format!("{} WHERE {condition}", sql!(sqlite::rows::light));
     let mut statement = connection.prepare_cached(&select)?;
     let mut rows = statement.query([parameter])?;
     let stored = |row: &Row<'_>| {
-        Ok(Stored { seq: row.number("seq")?, record: row.record(serde_json::Value::Null, None)? })
+        Ok(StoredRow {
+            seq: row.number("seq")?,
+            record: row.record(serde_json::Value::Null, None)?,
+        })
     };
     rows.next()?.map(stored).transpose()
 }
 
-/// Saves the fields of a job that may change, under this commit's rev. Bodies are not touched.
-pub(super) fn save(tx: &mut Tx<'_>, seq: i64, record: &mut Record) -> Result<(), Fault> {
-    static SAVE: LazyLock<String> = LazyLock::new(|| {
-        let names = [&*names(CHANGED_JOB), &["allowance", "rev"]].concat();
+/// The columns that a save may change. SQLite writes an index again when a statement names one of its columns, even if the
+/// value stays the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum SaveScope {
+    /// All columns that may change.
+    All,
+    /// Those of a job that has not ended, neither before nor after.
+    BeforeEnd,
+    /// Those that change during an attempt: its state and its lease stay the same.
+    WithinAttempt,
+}
+
+impl SaveScope {
+    const END: [&str; 4] = ["ended_at", "remote", "expires_at", "removable_at"];
+    const LEASE: [&str; 6] = ["state", "run_at", "since", "fence", "worker", "lease_until"];
+
+    fn includes(self, column: &str) -> bool {
+        match self {
+            Self::All => true,
+            Self::BeforeEnd => !Self::END.contains(&column),
+            Self::WithinAttempt => !Self::END.contains(&column) && !Self::LEASE.contains(&column),
+        }
+    }
+
+    fn statement(self) -> &'static str {
+        static ALL: LazyLock<String> = LazyLock::new(|| SaveScope::All.write_statement());
+        static BEFORE_END: LazyLock<String> =
+            LazyLock::new(|| SaveScope::BeforeEnd.write_statement());
+        static WITHIN_ATTEMPT: LazyLock<String> =
+            LazyLock::new(|| SaveScope::WithinAttempt.write_statement());
+        match self {
+            Self::All => &ALL,
+            Self::BeforeEnd => &BEFORE_END,
+            Self::WithinAttempt => &WITHIN_ATTEMPT,
+        }
+    }
+
+    fn write_statement(self) -> String {
+        let names =
+            [names_of_changed(|name| self.includes(name)), vec!["allowance", "rev"]].concat();
         update("jobs", &names, &format!("seq = ${}", names.len() + 1))
-    });
+    }
+}
+
+/// Returns the names of some of the columns that may change.
+fn names_of_changed(is_included: impl Fn(&str) -> bool) -> Vec<&'static str> {
+    names(CHANGED_JOB).into_iter().filter(|name| is_included(name)).collect()
+}
+
+/// Saves the fields of a job that may change, under this commit's rev. Bodies are not touched.
+pub(super) fn save(
+    tx: &mut Tx<'_>,
+    seq: i64,
+    record: &mut Record,
+    scope: SaveScope,
+) -> Result<(), Fault> {
     record.job.rev = tx.rev()?;
     let job = &record.job;
     // Only the end of a job depends on its key. The many writes before the end do not look for one.
     let key = rules::expires_at(job).and_then(|_| keys::of_job(tx.connection, seq).transpose());
     let key = key.transpose()?;
-    let mut values = changed_job(record, StateColumns::of(&job.state)?, key.as_ref())?;
+    let values = changed_job(record, StateColumns::of(&job.state)?, key.as_ref())?;
+    let named = names(CHANGED_JOB).into_iter().zip(values);
+    let mut values: Vec<_> =
+        named.filter(|(name, _)| scope.includes(name)).map(|(_, value)| value).collect();
     values.extend([Value::from(allowance(job)?), Value::from(job.rev.0), Value::from(seq)]);
-    sql::execute(tx.connection, &SAVE, params_from_iter(values))?;
+    sql::execute(tx.connection, scope.statement(), params_from_iter(values))?;
+    questions::save(tx.connection, seq, job)?;
     tx.record_change(seq, job);
     Ok(())
 }
@@ -139,7 +196,7 @@ pub(super) fn save(tx: &mut Tx<'_>, seq: i64, record: &mut Record) -> Result<(),
 /// Stores the time at which a job becomes removable, after its key changed or moved to another job. Not a change: no rev.
 pub(super) fn save_removable_at(
     connection: &Connection,
-    stored: &Stored,
+    stored: &StoredRow,
     key: Option<&KeyRecord>,
 ) -> Result<(), Fault> {
     let removable_at = rules::removable_at(&stored.record.job, key).map(Timestamp::as_millis);
@@ -147,21 +204,52 @@ pub(super) fn save_removable_at(
     sql::execute(connection, update, (stored.seq, removable_at)).map(drop)
 }
 
-/// Adds a queued job and its request under this commit's rev: as the next job, or with this number of arrival. Its words are
-/// not indexed.
-pub(super) fn add(tx: &mut Tx<'_>, seq: Option<i64>, record: &mut Record) -> Result<i64, Fault> {
-    static ADD: LazyLock<String> = LazyLock::new(|| {
-        let names = [&*names(NEW_JOB), &["seq", "allowance", "notice", "subject", "rev"]].concat();
-        insert("INSERT INTO jobs", &names)
+/// The state in which a job is added.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum FirstState {
+    Queued,
+    /// A worker holds it.
+    Claimed,
+}
+
+/// Adds a job and its request under this commit's rev: as the next job, or with this number of arrival. Its words are not
+/// indexed.
+pub(super) fn add(
+    tx: &mut Tx<'_>,
+    seq: Option<i64>,
+    record: &mut Record,
+    first: FirstState,
+) -> Result<i64, Fault> {
+    const OTHERS: [&str; 5] = ["seq", "allowance", "notice", "subject", "rev"];
+    static ADD: LazyLock<String> =
+        LazyLock::new(|| insert("INSERT INTO jobs", &[&*names(NEW_JOB), &OTHERS].concat()));
+    // In one statement, because an update would write the indexes of queued jobs too.
+    static ADD_CLAIMED: LazyLock<String> = LazyLock::new(|| {
+        let mut names = names(NEW_JOB);
+        names.retain(|name| !SaveScope::LEASE.contains(name));
+        let claimed = names_of_changed(|name| SaveScope::LEASE.contains(&name));
+        insert("INSERT INTO jobs", &[names, claimed, OTHERS.to_vec()].concat())
     });
     record.job.rev = tx.rev()?;
     let job = &record.job;
     let mut values = new_job(record)?;
+    let statement = match first {
+        FirstState::Queued => &ADD,
+        FirstState::Claimed => {
+            let mut new = names(NEW_JOB).into_iter();
+            values.retain(|_| new.next().is_some_and(|name| !SaveScope::LEASE.contains(&name)));
+            let changed = changed_job(record, StateColumns::of(&job.state)?, None)?;
+            let named = names(CHANGED_JOB).into_iter().zip(changed);
+            let claimed = named.filter(|(name, _)| SaveScope::LEASE.contains(name));
+            values.extend(claimed.map(|(_, value)| value));
+            &ADD_CLAIMED
+        }
+    };
     values.extend([Value::from(seq), Value::from(allowance(job)?)]);
     let subject = job.new.subject.map(|subject| subject.to_string());
     values.extend([Value::from(notice(record.notice)), Value::from(subject)]);
     values.push(Value::from(job.rev.0));
-    sql::execute(tx.connection, &ADD, params_from_iter(values))?;
+    sql::execute(tx.connection, statement, params_from_iter(values))?;
     let seq = tx.connection.last_insert_rowid();
     let insert = sql!(sqlite::rows::add_body);
     sql::execute(tx.connection, insert, (seq, json(&job.new.request)?))?;

@@ -8,7 +8,7 @@ use rusqlite::Connection;
 use tokio::time::Instant;
 
 use super::fault::Fault;
-use super::rows::{self, Stored};
+use super::rows::{self, StoredRow};
 use super::sql;
 
 /// The time for which one commit indexes words. Commands that arrive meanwhile wait for it.
@@ -16,7 +16,7 @@ const SLICE: Duration = Duration::from_millis(10);
 
 /// Shows whether more words must be indexed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Owed {
+pub(super) enum PendingText {
     More,
     Nothing,
 }
@@ -33,8 +33,8 @@ fn forget(connection: &Connection, seq: i64) -> Result<(), Fault> {
 }
 
 /// Returns whether any job still has words to index.
-pub(super) fn read_owed(connection: &Connection) -> Result<Owed, Fault> {
-    Ok(if next(connection)?.is_some() { Owed::More } else { Owed::Nothing })
+pub(super) fn read_owed(connection: &Connection) -> Result<PendingText, Fault> {
+    Ok(if next(connection)?.is_some() { PendingText::More } else { PendingText::Nothing })
 }
 
 fn next(connection: &Connection) -> Result<Option<i64>, Fault> {
@@ -42,11 +42,11 @@ fn next(connection: &Connection) -> Result<Option<i64>, Fault> {
 }
 
 /// Indexes pending words, for a limited time.
-pub(super) fn catch_up(connection: &Connection) -> Result<Owed, Fault> {
+pub(super) fn catch_up(connection: &Connection) -> Result<PendingText, Fault> {
     let until = Instant::now() + SLICE;
     while let Some(seq) = next(connection)? {
         match rows::whole(connection, "seq = ?1", seq) {
-            Ok(Some(Stored { record, .. })) => {
+            Ok(Some(StoredRow { record, .. })) => {
                 put(connection, seq, &record.job)?;
             }
             Ok(None) => {}
@@ -63,7 +63,7 @@ pub(super) fn catch_up(connection: &Connection) -> Result<Owed, Fault> {
             return read_owed(connection);
         }
     }
-    Ok(Owed::Nothing)
+    Ok(PendingText::Nothing)
 }
 
 /// Stores the words of a job, replacing its earlier ones.

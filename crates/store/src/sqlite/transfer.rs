@@ -8,10 +8,10 @@ use outlast_core::{LedgerRow, StoreError};
 use rusqlite::{Connection, TransactionBehavior};
 
 use super::fault::Fault;
-use super::mark::{self, Mark};
-use super::open::{self, Access};
+use super::mark::{self, LockedMarkFile};
+use super::open::{self, ConnectionPurpose};
 use super::restore::sole_connection;
-use super::rows::{self, Stored};
+use super::rows::{self, FirstState, SaveScope, StoredRow};
 use super::tx::Tx;
 use super::{SqliteFile, bodies, check, identities, journal, keys, ledger, search, sql};
 use crate::SystemClock;
@@ -39,7 +39,7 @@ fn source(connection: &Connection) -> Result<Option<i64>, Fault> {
 /// A file that no other process can use.
 pub(crate) struct SqliteSide {
     connection: Connection,
-    mark: Mark,
+    mark: LockedMarkFile,
     id: i64,
 }
 
@@ -64,10 +64,13 @@ impl SqliteSide {
         let path = store.path;
         open::make_files(path)?;
         let is_new = fs::metadata(path).map_err(unavailable)?.len() == 0;
-        let mark =
-            if is_new { Mark::alone(store)?.ok_or(CopyRefusal::InUse)? } else { take_mark(store)? };
+        let mark = if is_new {
+            LockedMarkFile::alone(store)?.ok_or(CopyRefusal::InUse)?
+        } else {
+            take_mark(store)?
+        };
         if !is_new {
-            refuse_old(&open::connect(path, Access::Read)?, path)?;
+            refuse_old(&open::connect(path, ConnectionPurpose::Read)?, path)?;
         }
         let connection = open::prepare(path, None)?;
         mark::refuse_outdated(&connection, mark.read())?;
@@ -75,7 +78,7 @@ impl SqliteSide {
         Self::with(connection, mark)
     }
 
-    fn with(connection: Connection, mark: Mark) -> Result<Self, CopyRefusal> {
+    fn with(connection: Connection, mark: LockedMarkFile) -> Result<Self, CopyRefusal> {
         let reached =
             mark::read_reached(&connection)?.ok_or_else(|| unavailable("it has no number"))?;
         Ok(Self { connection, mark, id: reached.store })
@@ -83,8 +86,8 @@ impl SqliteSide {
 }
 
 /// Locks out all other processes.
-fn take_mark(store: SqliteFile<'_>) -> Result<Mark, CopyRefusal> {
-    let mark = Mark::alone(store)?.ok_or(CopyRefusal::InUse)?;
+fn take_mark(store: SqliteFile<'_>) -> Result<LockedMarkFile, CopyRefusal> {
+    let mark = LockedMarkFile::alone(store)?.ok_or(CopyRefusal::InUse)?;
     sql::close(sole_connection(store.path)?.ok_or(CopyRefusal::InUse)?)?;
     Ok(mark)
 }
@@ -141,7 +144,7 @@ impl CopySide for SqliteSide {
         let select = format!("{} WHERE seq > ?1 AND seq <= ?2 ORDER BY seq", rows::WHOLE);
         let mut statement = connection.prepare_cached(&select)?;
         let found = statement.query_and_then((after, last), |row| {
-            let Stored { seq, mut record } = rows::whole_row(connection, row)?;
+            let StoredRow { seq, mut record } = rows::whole_row(connection, row)?;
             // Its worker ended together with its process.
             record.job.partial = None;
             let key = keys::text_of(connection, seq)?.zip(keys::of_job(connection, seq)?);
@@ -212,7 +215,7 @@ fn add(tx: &mut Tx<'_>, whole: &WholeJob) -> Result<(), Fault> {
     let WholeJob { seq, record, key, identity, raw, steps, pages } = whole;
     let (seq, mut record) = (*seq, record.clone());
     let rev = record.job.rev;
-    rows::add(tx, Some(seq), &mut record)?;
+    rows::add(tx, Some(seq), &mut record, FirstState::Queued)?;
     let job = &record.job;
     search::put(tx.connection, seq, job)?;
     bodies::write(tx.connection, seq, job.output(), raw.as_deref())?;
@@ -223,7 +226,7 @@ fn add(tx: &mut Tx<'_>, whole: &WholeJob) -> Result<(), Fault> {
         identities::put(tx.connection, &job.new.owner, identity, seq)?;
     }
     journal::add(tx.connection, seq, &job.new.owner, steps, pages)?;
-    rows::save(tx, seq, &mut record)?;
+    rows::save(tx, seq, &mut record, SaveScope::All)?;
     sql::execute(tx.connection, sql!(sqlite::transfer::set_rev), (seq, to_signed(rev.0)))?;
     Ok(())
 }

@@ -1,6 +1,6 @@
 //! Determines which workers are alive, and rescues the jobs of dead workers.
 
-use outlast_core::{Profile, Rescued, StoreError, WorkerId};
+use outlast_core::{Profile, RescueOutcome, StoreError, WorkerId};
 use rusqlite::Connection;
 
 use super::{SqliteStore, commands, worker_list};
@@ -55,7 +55,7 @@ impl SqliteStore {
     /// Tries the locks of other processes' workers and rescues the jobs of the dead ones. Writes only if a dead worker is
     /// listed or holds a job. The lock files of all dead workers are removed: a worker's name is never used twice, so none of
     /// these files can belong to a live worker.
-    pub(super) async fn rescue_proven(&self) -> Result<Rescued, StoreError> {
+    pub(super) async fn rescue_proven(&self) -> Result<RescueOutcome, StoreError> {
         let liveness = self.liveness.clone();
         let look = move |connection: &Connection| {
             let holders = worker_list::holders(connection)?;
@@ -85,6 +85,6 @@ impl SqliteStore {
             let remove = move || dead.iter().for_each(|worker| liveness.remove_lock(worker));
             tokio::task::spawn_blocking(remove).await.map_err(unavailable)?;
         }
-        Ok(Rescued { jobs, watched: count(watched) })
+        Ok(RescueOutcome { jobs, watched: count(watched) })
     }
 }

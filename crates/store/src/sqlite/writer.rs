@@ -19,9 +19,9 @@ use tokio::time::Instant;
 use super::database_file::DatabaseFile;
 use super::fault::Fault;
 use super::log_checkpoints::LogCheckpoints;
-use super::mark::{Mark, Reached};
+use super::mark::{LockedMarkFile, ReachedChange};
 use super::own_commits::{OwnCommit, OwnCommits};
-use super::search::{self, Owed};
+use super::search::{self, PendingText};
 use super::tx::Tx;
 use super::write_lock::WriteLock;
 use super::{reads, sql, titles};
@@ -48,7 +48,7 @@ const CHECKPOINT_WAIT: Duration = Duration::from_millis(200);
 /// A step of a caller. It receives the transaction, or the error if there is none. It returns its refusal, if it was refused,
 /// and the way to answer the caller.
 type Command =
-    Box<dyn FnOnce(Result<&mut Tx<'_>, StoreError>) -> (Option<StoreError>, Answer) + Send>;
+    Box<dyn FnOnce(Result<&mut Tx<'_>, StoreError>) -> (Option<StoreError>, AnswerCallback) + Send>;
 
 /// The time at which a command runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,7 +61,7 @@ pub(super) enum Urgency {
 }
 
 /// Answers a caller with the result of its step, or with the reason why the commit failed.
-type Answer = Box<dyn FnOnce(Option<StoreError>) + Send>;
+type AnswerCallback = Box<dyn FnOnce(Option<StoreError>) + Send>;
 
 /// Sends commands to the writer thread.
 pub(super) struct Writer {
@@ -77,7 +77,7 @@ pub(super) struct WriterThread {
     pub(super) clock: Arc<dyn Clock>,
     /// Receives every commit that changed a job.
     pub(super) commits: Arc<OwnCommits>,
-    pub(super) mark: Mark,
+    pub(super) mark: LockedMarkFile,
     /// The store's id in the mark.
     pub(super) store: i64,
 }
@@ -221,7 +221,7 @@ impl WriterThread {
         if let Some((rev, _)) = unmarked
             && self.file.check().is_ok()
         {
-            self.mark.write(Reached { store: self.store, rev });
+            self.mark.write(ReachedChange { store: self.store, rev });
         }
     }
 
@@ -235,9 +235,9 @@ impl WriterThread {
     fn put_words(&self, pause: Duration) -> Option<Timestamp> {
         let put = || {
             self.file.check()?;
-            let has_words = search::read_owed(&self.connection)? == Owed::More;
+            let has_words = search::read_owed(&self.connection)? == PendingText::More;
             if !has_words && !titles::is_owed(&self.connection)? {
-                return Ok(Owed::Nothing);
+                return Ok(PendingText::Nothing);
             }
             let _turn = self.lock.wait();
             execute(&self.connection, "BEGIN IMMEDIATE")?;
@@ -247,14 +247,14 @@ impl WriterThread {
                 titles::index_next(&self.connection)?;
             }
             execute(&self.connection, "COMMIT")?;
-            Ok::<_, StoreError>(Owed::More)
+            Ok::<_, StoreError>(PendingText::More)
         };
         // A text that cannot be split into words must not end the writer.
         let put = catch_unwind(AssertUnwindSafe(put))
             .unwrap_or_else(|_| Err(unavailable("putting words panicked")));
         match put {
-            Ok(Owed::More) => Some(self.clock.now().after(pause)),
-            Ok(Owed::Nothing) => None,
+            Ok(PendingText::More) => Some(self.clock.now().after(pause)),
+            Ok(PendingText::Nothing) => None,
             Err(error) => {
                 tracing::debug!(%error, "words could not be put, will try again");
                 self.undo();
@@ -267,7 +267,7 @@ impl WriterThread {
     fn commit(
         &self,
         batch: &mut vec::IntoIter<Command>,
-        answers: &mut Vec<Answer>,
+        answers: &mut Vec<AnswerCallback>,
     ) -> Result<Option<OwnCommit>, StoreError> {
         self.file.check()?;
         let mut tx = Tx::new(&self.connection, &*self.clock);
@@ -323,7 +323,7 @@ fn company(commands: &Receiver<(Urgency, Command)>) -> Vec<Command> {
 fn transact(
     tx: &mut Tx<'_>,
     batch: &mut vec::IntoIter<Command>,
-    answers: &mut Vec<Answer>,
+    answers: &mut Vec<AnswerCallback>,
 ) -> Result<Option<OwnCommit>, StoreError> {
     execute(tx.connection, "BEGIN IMMEDIATE")?;
     if batch.len() == 1 {
@@ -353,7 +353,7 @@ fn transact(
 fn run_alone(
     tx: &mut Tx<'_>,
     command: Command,
-    answers: &mut Vec<Answer>,
+    answers: &mut Vec<AnswerCallback>,
 ) -> Result<(), StoreError> {
     execute(tx.connection, "SAVEPOINT command")?;
     let before = (tx.rev, tx.changes.len());
@@ -376,7 +376,7 @@ fn undo(tx: &Tx<'_>, error: StoreError, statements: &[&str]) -> Result<(), Store
 }
 
 /// Runs one command and returns its refusal, if it was refused.
-fn run(tx: &mut Tx<'_>, command: Command, answers: &mut Vec<Answer>) -> Option<StoreError> {
+fn run(tx: &mut Tx<'_>, command: Command, answers: &mut Vec<AnswerCallback>) -> Option<StoreError> {
     // A command that panics drops its reply channel, which answers its caller.
     match catch_unwind(AssertUnwindSafe(|| command(Ok(&mut *tx)))) {
         Ok((refused, answer)) => {

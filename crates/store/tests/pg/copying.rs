@@ -6,12 +6,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use outlast_core::{
-    Body, Checkpoint, ConversationId, EndNotices, Insert, Inserted, Job, JobQuery, Key, KeyLife,
-    NanoUsd, NewJob, NewStep, Output, OwnerId, Page, Progress, Resend, Reservation, Scope,
+    Body, Checkpoint, ConversationId, EndNotices, Insert, InsertOutcome, Job, JobQuery, Key,
+    KeyLife, NanoUsd, NewJob, NewStep, Output, OwnerId, Page, Progress, Resend, Reservation, Scope,
     Settlement, StepEnd, StepResult, Store, StoreError, Timestamp, Visibility,
 };
 use outlast_store::{
-    Copied, CopyError, CopyPass, CopyRefusal, Judgement, PostgresOptions, PostgresStore,
+    CopyCounts, CopyError, CopyPass, CopyRefusal, Judgement, PostgresOptions, PostgresStore,
     SqliteStore, StorePlace, SystemClock, copy,
 };
 use outlast_testkit::store_suite::{
@@ -76,7 +76,7 @@ fn raw(path: &Path) -> rusqlite::Connection {
     rusqlite::Connection::open(path).unwrap()
 }
 
-async fn copied(from: StorePlace<'_>, to: StorePlace<'_>) -> Result<Copied, CopyError> {
+async fn copied(from: StorePlace<'_>, to: StorePlace<'_>) -> Result<CopyCounts, CopyError> {
     copy(from, to, &mut |_, _, _| {}).await
 }
 
@@ -89,8 +89,8 @@ async fn add(store: &dyn Store, insert: Insert) -> Job {
     let (provider, model) = (AWKWARD.to_owned(), Some(AWKWARD.to_owned()));
     let reservation = Some(Reservation { provider, model, ..a_reservation(7, None) });
     match store.insert(Insert { reservation, ..insert }).await.unwrap() {
-        Inserted::New(job) => job,
-        Inserted::Existing { job, .. } => panic!("{} existed", job.id),
+        InsertOutcome::New(job) => job,
+        InsertOutcome::Existing { job, .. } => panic!("{} existed", job.id),
     }
 }
 
@@ -239,7 +239,7 @@ async fn f8_a_store_copied_to_postgres_and_back_is_the_same() {
     assert!(next.rev > rev, "numbers go on: {:?} after {rev:?}", next.rev);
     let held = Insert { key: Some(a_key(AWKWARD, 1)), ..an_insert(a_job()) };
     let held = Insert { job: NewJob { owner: OwnerId::new(AWKWARD), ..held.job }, ..held };
-    assert!(matches!(store.insert(held).await.unwrap(), Inserted::Existing { .. }));
+    assert!(matches!(store.insert(held).await.unwrap(), InsertOutcome::Existing { .. }));
     let store = back.open();
     assert_eq!(store.check().await.unwrap(), Vec::<String>::new());
     add(&store, an_insert(a_job())).await;
@@ -251,7 +251,7 @@ async fn f8_stores_of_one_kind_and_empty_ones_are_copied() {
     let (from, to) = (File::new(), File::new());
     let store = from.open();
     store.close().await;
-    let nothing = Copied { jobs: 0, written: 0, unfinished: 0 };
+    let nothing = CopyCounts { jobs: 0, written: 0, unfinished: 0 };
     assert_eq!(copied(from.place(), to.place()).await.unwrap(), nothing);
     let store = from.open();
     fill(&store).await;
@@ -350,7 +350,7 @@ async fn f8_a_completed_copy_writes_only_what_is_missing() {
     assert!(cut.await.is_err(), "it was cut off");
     let to = StorePlace::Postgres(database.url());
     let completed = retried(|| copied(from.place(), to)).await.unwrap();
-    assert_eq!(completed, Copied { jobs: 450, written: 50, unfinished: 450 });
+    assert_eq!(completed, CopyCounts { jobs: 450, written: 50, unfinished: 450 });
 }
 
 /// F8: a store that servers use can be neither the source nor the target of a copy, and is not changed. A server that starts

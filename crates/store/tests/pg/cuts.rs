@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::time::Duration;
 
 use outlast_core::{
-    ChangeWait, EndNotices, Insert, Inserted, JobState, RescueBy, Rescued, Scope, Settlement,
-    Store, StoreError,
+    ChangeWait, EndNotices, Insert, InsertOutcome, JobState, RescueBy, RescueOutcome, Scope,
+    Settlement, Store, StoreError,
 };
 use outlast_store::{PostgresStore, WakeupMode};
 use outlast_testkit::store_suite::{LEASE, a_job, a_key, profiles, worker};
@@ -156,11 +156,11 @@ async fn f2_a_cut_at_any_moment_loses_and_doubles_nothing() {
         let query = outlast_core::JobQuery { limit: 10, ..Default::default() };
         let jobs = direct.list(&Scope::Operator, &query).await.unwrap().jobs;
         match inserted {
-            Ok(Inserted::New(job)) => {
+            Ok(InsertOutcome::New(job)) => {
                 assert_eq!(jobs.len(), 1, "cut {cut}: an acknowledged job is there, once");
                 assert_eq!(jobs[0].id, job.id);
             }
-            Ok(Inserted::Existing { .. }) => panic!("cut {cut}: it had no key"),
+            Ok(InsertOutcome::Existing { .. }) => panic!("cut {cut}: it had no key"),
             Err(error) => {
                 assert!(jobs.is_empty(), "cut {cut}: it is there, and its caller got {error}")
             }
@@ -174,8 +174,8 @@ async fn f2_a_cut_at_any_moment_loses_and_doubles_nothing() {
         let first = store.insert(keyed.clone()).await;
         relay.cut_after(i64::MAX);
         let second = store.insert(keyed).await.expect("the link is whole again");
-        if let Ok(Inserted::New(first) | Inserted::Existing { job: first, .. }) = first {
-            let (Inserted::New(second) | Inserted::Existing { job: second, .. }) = second;
+        if let Ok(InsertOutcome::New(first) | InsertOutcome::Existing { job: first, .. }) = first {
+            let (InsertOutcome::New(second) | InsertOutcome::Existing { job: second, .. }) = second;
             assert_eq!(first.id, second.id, "cut {cut}");
         }
     }
@@ -195,7 +195,7 @@ async fn f2_inserts_whose_commit_is_not_acknowledged_are_answered_with_their_job
         let (one, other) = tokio::join!(store.insert(one), store.insert(other));
         let mut inserted = Vec::new();
         for answer in [one, other] {
-            let Ok(Inserted::New(job)) = answer else { panic!("{answer:?}") };
+            let Ok(InsertOutcome::New(job)) = answer else { panic!("{answer:?}") };
             assert_eq!(store.job(&Scope::Operator, &job.id).await.unwrap(), Some(job.clone()));
             inserted.push(job.id);
         }
@@ -301,7 +301,7 @@ async fn f4_without_sessions_changes_are_looked_for_and_leases_tell() {
     let after = there.rev().await.unwrap();
     let wait = ChangeWait { at_most: Duration::from_secs(30), look_every: Duration::from_secs(1) };
     let (changes, inserted) = tokio::join!(there.changes(after, wait), here.insert(an_insert()));
-    let (Inserted::New(job) | Inserted::Existing { job, .. }) = inserted.unwrap();
+    let (InsertOutcome::New(job) | InsertOutcome::Existing { job, .. }) = inserted.unwrap();
     assert_eq!(changes.unwrap().jobs.first().unwrap().id, job.id);
 
     let lease = Duration::from_secs(2);
@@ -309,7 +309,7 @@ async fn f4_without_sessions_changes_are_looked_for_and_leases_tell() {
     assert!(there.has_worker(&profiles()[0]).await.unwrap(), "it says that it is running");
     here.close().await;
     let proven = there.rescue(&RescueBy::DeadProcess).await.unwrap();
-    assert_eq!(proven, Rescued { jobs: 0, watched: 1 }, "no lock shows it");
+    assert_eq!(proven, RescueOutcome { jobs: 0, watched: 1 }, "no lock shows it");
     let put_back = async {
         while there.rescue(&RescueBy::ExpiredLease).await.unwrap().jobs == 0 {
             tokio::time::sleep(Duration::from_millis(50)).await;

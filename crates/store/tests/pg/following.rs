@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use outlast_core::{
-    ChangeWait, ConversationId, Insert, Inserted, JobId, OwnerId, Rev, Settlement, StateKind,
+    ChangeWait, ConversationId, Insert, InsertOutcome, JobId, OwnerId, Rev, Settlement, StateKind,
     Store, StoreError,
 };
 use outlast_store::PostgresStore;
@@ -68,8 +68,8 @@ async fn insert(store: &PostgresStore, number: usize) -> JobId {
         initial_worker: None,
     };
     match store.insert(insert).await.unwrap() {
-        Inserted::New(job) => job.id,
-        Inserted::Existing { job, .. } => panic!("{} existed", job.id),
+        InsertOutcome::New(job) => job.id,
+        InsertOutcome::Existing { job, .. } => panic!("{} existed", job.id),
     }
 }
 
@@ -225,8 +225,8 @@ async fn f2_inserts_of_one_moment_are_decided_one_after_the_other() {
     let store = database.open().await;
     let of =
         |owner: &str| an_insert(outlast_core::NewJob { owner: OwnerId::new(owner), ..a_job() });
-    let made = |inserted: &[Result<Inserted, StoreError>]| {
-        inserted.iter().filter(|one| matches!(one, Ok(Inserted::New(_)))).count()
+    let made = |inserted: &[Result<InsertOutcome, StoreError>]| {
+        inserted.iter().filter(|one| matches!(one, Ok(InsertOutcome::New(_)))).count()
     };
     let keyed = (0..60).map(|number| {
         let owner = ["ann", "bob"][number % 2];
@@ -246,6 +246,7 @@ async fn f2_inserts_of_one_moment_are_decided_one_after_the_other() {
     let limited = (0..30).map(|_| store.insert(Insert { max_unfinished: 7, ..of("dora") }));
     let limited = join_all(limited).await;
     assert_eq!(made(&limited), 7);
-    let refused = |one: &&Result<Inserted, StoreError>| matches!(one, Err(StoreError::TooManyJobs));
+    let refused =
+        |one: &&Result<InsertOutcome, StoreError>| matches!(one, Err(StoreError::TooManyJobs));
     assert_eq!(limited.iter().filter(refused).count(), 23);
 }

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use outlast_core::{EndNotices, Inserted, Job, Scope, Store, StoreError};
+use outlast_core::{EndNotices, InsertOutcome, Job, Scope, Store, StoreError};
 use outlast_store::{ConnectionLimits, PostgresOptions, PostgresStore};
 use outlast_testkit::postgres::{Passing, Relay};
 use outlast_testkit::store_suite::{a_job, an_insert};
@@ -35,8 +35,8 @@ async fn relayed(database: &Database) -> (Relay, PostgresStore) {
 
 async fn insert(store: &PostgresStore) -> Result<Job, StoreError> {
     match store.insert(an_insert(a_job())).await? {
-        Inserted::New(job) => Ok(job),
-        Inserted::Existing { job, .. } => panic!("{} existed", job.id),
+        InsertOutcome::New(job) => Ok(job),
+        InsertOutcome::Existing { job, .. } => panic!("{} existed", job.id),
     }
 }
 

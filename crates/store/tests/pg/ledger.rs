@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use outlast_core::{
-    Day, Insert, Inserted, RecoverySemantics, ResendPolicy, ResumePolicy, Scope, SpendBy,
+    Day, Insert, InsertOutcome, RecoverySemantics, ResendPolicy, ResumePolicy, Scope, SpendBy,
     SpendQuery, SpendSum, Store, StoreError,
 };
 use outlast_store::{PostgresStore, RestoreError};
@@ -34,7 +34,7 @@ async fn g6_200_starts_at_once_on_two_machines_stay_within_the_days_limit() {
     let mut made = 0;
     for start in starts {
         match start.await.unwrap() {
-            Ok(Inserted::New(_)) => made += 1,
+            Ok(InsertOutcome::New(_)) => made += 1,
             Err(StoreError::BudgetExceeded(_)) => {}
             other => panic!("{other:?}"),
         }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use outlast_core::{
-    Checkpoint, Clock, Insert, Inserted, Job, JobState, RescueBy, Rescued, Scope, Store,
+    Checkpoint, Clock, Insert, InsertOutcome, Job, JobState, RescueBy, RescueOutcome, Scope, Store,
 };
 use outlast_store::{Judgement, PostgresStore};
 use outlast_testkit::clock::ManualClock;
@@ -31,20 +31,20 @@ async fn add(store: &PostgresStore) -> Job {
         initial_worker: None,
     };
     match store.insert(insert).await.unwrap() {
-        Inserted::New(job) => job,
-        Inserted::Existing { job, .. } => panic!("{} existed", job.id),
+        InsertOutcome::New(job) => job,
+        InsertOutcome::Existing { job, .. } => panic!("{} existed", job.id),
     }
 }
 
 /// Repeats the rescue until the judge has returned this many jobs to the queue.
-async fn rescued(judge: &PostgresStore, jobs: u32) -> Rescued {
+async fn rescued(judge: &PostgresStore, jobs: u32) -> RescueOutcome {
     let asking = async {
         let mut put_back = 0;
         loop {
             let rescued = judge.rescue(&RescueBy::DeadProcess).await.unwrap();
             put_back += rescued.jobs;
             if put_back == jobs {
-                return Rescued { jobs: put_back, ..rescued };
+                return RescueOutcome { jobs: put_back, ..rescued };
             }
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
@@ -61,7 +61,7 @@ async fn f3_jobs_of_a_closed_process_are_put_back() {
     leaves.claim(&worker("leaves"), &profiles(), LEASE).await.unwrap().unwrap();
     assert_eq!(
         stays.rescue(&RescueBy::DeadProcess).await.unwrap(),
-        Rescued { jobs: 0, watched: 1 }
+        RescueOutcome { jobs: 0, watched: 1 }
     );
     leaves.close().await;
     rescued(&stays, 1).await;
@@ -114,7 +114,7 @@ async fn f3_a_request_on_its_way_waits_for_the_end_of_the_lease() {
     leaves.checkpoint(&begun.lease, &checkpoint).await.unwrap();
     leaves.close().await;
     let first = rescued(&stays, 1).await;
-    assert_eq!(first, Rescued { jobs: 1, watched: 1 }, "the other is worth looking at again");
+    assert_eq!(first, RescueOutcome { jobs: 1, watched: 1 }, "the other is worth looking at again");
     let job = stays.job(&Scope::Operator, &begun.job.id).await.unwrap().unwrap();
     assert!(matches!(job.state, JobState::Running { .. }), "its lease has not run out");
     clock.advance(LEASE);
@@ -139,6 +139,6 @@ async fn f3_a_young_session_judges_no_worker() {
     leaves.close().await;
     tokio::time::sleep(Duration::from_millis(100)).await;
     for dead in [RescueBy::DeadProcess, RescueBy::ExpiredLease] {
-        assert_eq!(judges.rescue(&dead).await.unwrap(), Rescued { jobs: 0, watched: 1 });
+        assert_eq!(judges.rescue(&dead).await.unwrap(), RescueOutcome { jobs: 0, watched: 1 });
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use outlast_core::rules::RestoredOutcome;
 use outlast_core::{
-    Checkpoint, Code, ConversationId, EndNotices, Inserted, Job, JobQuery, JobState, NewJob,
+    Checkpoint, Code, ConversationId, EndNotices, InsertOutcome, Job, JobQuery, JobState, NewJob,
     NoticeClaim, Prune, RecoverySemantics, ResendPolicy, ResumePolicy, Scope, Settlement, Store,
     StoreError,
 };
@@ -19,8 +19,8 @@ use crate::database::Database;
 
 async fn add(store: &PostgresStore) -> Job {
     match store.insert(an_insert(a_job())).await.unwrap() {
-        Inserted::New(job) => job,
-        Inserted::Existing { job, .. } => panic!("{} existed", job.id),
+        InsertOutcome::New(job) => job,
+        InsertOutcome::Existing { job, .. } => panic!("{} existed", job.id),
     }
 }
 

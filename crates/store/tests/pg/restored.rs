@@ -5,8 +5,8 @@ use std::path::Path;
 use std::process::Command;
 
 use outlast_core::{
-    EndNotices, Inserted, Job, JobQuery, RecoverySemantics, ResendPolicy, ResumePolicy, Rev, Scope,
-    Settlement, Store as _, StoreError,
+    EndNotices, InsertOutcome, Job, JobQuery, RecoverySemantics, ResendPolicy, ResumePolicy, Rev,
+    Scope, Settlement, Store as _, StoreError,
 };
 use outlast_store::{ConnectionLimits, PostgresOptions, PostgresStore, RestoreError};
 use outlast_testkit::postgres::{connect, server};
@@ -52,8 +52,8 @@ async fn assert_is_refused(url: &str, state_dir: Option<&Path>, word: &str) {
 
 async fn add(store: &PostgresStore) -> Job {
     match store.insert(an_insert(a_job())).await.unwrap() {
-        Inserted::New(job) => job,
-        Inserted::Existing { job, .. } => panic!("{} existed", job.id),
+        InsertOutcome::New(job) => job,
+        InsertOutcome::Existing { job, .. } => panic!("{} existed", job.id),
     }
 }
 

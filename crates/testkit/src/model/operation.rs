@@ -13,6 +13,7 @@ use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
 
+use super::questions::{QuestionSpec, question};
 use crate::clock::START;
 use crate::store_suite::{a_failure, a_job, a_run};
 
@@ -73,10 +74,30 @@ pub(super) enum Action {
         key: usize,
         is_done: bool,
     },
+    ResolveStep {
+        scope: ScopeSpec,
+        job: usize,
+        key: usize,
+        is_done: bool,
+    },
     SavePage {
         lease: usize,
         digest: u8,
         max_bytes: u64,
+    },
+    Ask {
+        lease: usize,
+        question: QuestionSpec,
+    },
+    CloseQuestion {
+        lease: usize,
+        key: usize,
+    },
+    Answer {
+        scope: ScopeSpec,
+        job: usize,
+        id: Option<usize>,
+        is_choice: bool,
     },
     Settle {
         lease: usize,
@@ -195,6 +216,7 @@ pub(super) enum SettlementSpec {
     Retry { seconds: u64, at: CheckpointSpec },
     Fail(Code),
     Release,
+    Wait,
 }
 
 pub(super) const OWNERS: usize = 3;
@@ -243,8 +265,14 @@ fn what() -> impl Strategy<Value = Action> {
         4 => (few(), step()).prop_map(|(lease, step)| Action::BeginStep { lease, step }),
         3 => (few(), 0..2_usize, weighted(0.8))
             .prop_map(|(lease, key, is_done)| Action::EndStep { lease, key, is_done }),
+        2 => (who(), few(), 0..2_usize, any::<bool>())
+            .prop_map(|(scope, job, key, is_done)| Action::ResolveStep { scope, job, key, is_done }),
         3 => (few(), 0..PAGES, bytes())
             .prop_map(|(lease, digest, max_bytes)| Action::SavePage { lease, digest, max_bytes }),
+        4 => (few(), question()).prop_map(|(lease, question)| Action::Ask { lease, question }),
+        1 => (few(), 0..2_usize).prop_map(|(lease, key)| Action::CloseQuestion { lease, key }),
+        3 => (who(), few(), option::weighted(0.3, 1..3_usize), weighted(0.8))
+            .prop_map(|(scope, job, id, is_choice)| Action::Answer { scope, job, id, is_choice }),
         6 => (few(), how()).prop_map(|(lease, how)| Action::Settle { lease, how }),
         5 => (who(), few()).prop_map(|(scope, job)| Action::Cancel { scope, job }),
         2 => Just(Action::RescueProven),
@@ -311,7 +339,7 @@ fn identity() -> impl Strategy<Value = IdentitySpec> {
 }
 
 /// Short durations, which the clock overtakes, and one that it rarely does.
-fn seconds() -> impl Strategy<Value = u64> {
+pub(super) fn seconds() -> impl Strategy<Value = u64> {
     prop_oneof![Just(0), 1..60_u64, Just(1800)]
 }
 
@@ -334,6 +362,7 @@ fn how() -> impl Strategy<Value = SettlementSpec> {
         2 => (seconds(), at()).prop_map(|(seconds, at)| SettlementSpec::Retry { seconds, at }),
         2 => code().prop_map(SettlementSpec::Fail),
         1 => Just(SettlementSpec::Release),
+        2 => Just(SettlementSpec::Wait),
     ]
 }
 
@@ -464,6 +493,7 @@ impl SettlementSpec {
                 Settlement::Fail { failure, raw: None }
             }
             Self::Release => Settlement::Release,
+            Self::Wait => Settlement::Wait,
         }
     }
 }

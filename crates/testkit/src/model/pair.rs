@@ -11,9 +11,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use outlast_core::{
-    ChangeWait, Claimed, Clock, Cost, InitialWorker, Insert, Inserted, Job, JobId, JobQuery, Lease,
-    NanoUsd, Profile, Progress, Prune, Pruned, RescueBy, Rescued, Resend, Rev, Scope, Store,
-    StoreError, Takeover, Timestamp, WorkerId,
+    ChangeWait, ClaimedJob, Clock, Cost, InitialWorker, Insert, InsertOutcome, Job, JobId,
+    JobQuery, Lease, NanoUsd, Profile, Progress, Prune, PruneOutcome, RescueBy, RescueOutcome,
+    Resend, Rev, Scope, StepDecision, Store, StoreError, Takeover, Timestamp, WorkerId,
 };
 use tempfile::TempDir;
 
@@ -21,6 +21,7 @@ use super::TestedStore;
 use super::operation::{
     Action, Op, ScopeSpec, WORKERS, conversation, owner, page, profile, step_end, step_key,
 };
+use super::questions::question_key;
 use super::view::Ids;
 use crate::clock::ManualClock;
 use crate::store_suite::{a_reservation, a_run};
@@ -199,14 +200,17 @@ impl<'a, S: TestedStore> StorePair<'a, S> {
                 (inserts.0.job.subject, inserts.1.job.subject) = (about_model, about_tested);
                 let model = self.model.insert(inserts.0).await;
                 let subject = self.handles[via].insert(inserts.1).await;
-                if let Ok(Inserted::New(job)) = &model {
+                if let Ok(InsertOutcome::New(job)) = &model {
                     self.model_ids.learn(job.id);
                 }
-                if let Ok(Inserted::New(job)) = &subject {
+                if let Ok(InsertOutcome::New(job)) = &subject {
                     self.ids.learn(job.id);
                 }
-                if let (Some((worker, _)), Ok(Inserted::New(model)), Ok(Inserted::New(subject))) =
-                    (carrier, &model, &subject)
+                if let (
+                    Some((worker, _)),
+                    Ok(InsertOutcome::New(model)),
+                    Ok(InsertOutcome::New(subject)),
+                ) = (carrier, &model, &subject)
                 {
                     let name = self.name(worker);
                     let lease =
@@ -269,12 +273,45 @@ impl<'a, S: TestedStore> StorePair<'a, S> {
                     both!(self, via, leases, |store, lease| store.end_step(&lease, &key, &end));
                 self.same("end_step", ended, as_it_is)?;
             }
+            Action::ResolveStep { scope, job, key, is_done } => {
+                let Some(ids) = self.job(*job) else { return Ok(()) };
+                let (scope, key) = (scope_of(*scope), step_key(*key));
+                let decision = if *is_done { StepDecision::Done } else { StepDecision::Rerun };
+                let resolved = both!(self, via, ids, |store, id| store
+                    .resolve_step(&scope, &id, &key, decision));
+                self.same("resolve_step", resolved, as_it_is)?;
+            }
             Action::SavePage { lease, digest, max_bytes } => {
                 let Some(leases) = self.lease(*lease) else { return Ok(()) };
                 let page = page(*digest);
                 let saved = both!(self, via, leases, |store, lease| store
                     .save_page(&lease, &page, *max_bytes));
                 self.same("save_page", saved, as_it_is)?;
+            }
+            Action::Ask { lease, question } => {
+                let Some(leases) = self.lease(*lease) else { return Ok(()) };
+                let new = question.value();
+                let asked = both!(self, via, leases, |store, lease| store.ask(&lease, &new));
+                self.same("ask", asked, as_it_is)?;
+            }
+            Action::CloseQuestion { lease, key } => {
+                let Some(leases) = self.lease(*lease) else { return Ok(()) };
+                let key = question_key(*key);
+                let closed =
+                    both!(self, via, leases, |store, lease| store.close_question(&lease, &key));
+                self.same("close_question", closed, as_it_is)?;
+            }
+            Action::Answer { scope, job, id, is_choice } => {
+                let Some(ids) = self.job(*job) else { return Ok(()) };
+                let (scope, question) = (scope_of(*scope), id.map(|number| format!("q{number}")));
+                let text = if *is_choice { "yes" } else { "perhaps" };
+                let answered = both!(self, via, ids, |store, id| store.answer(
+                    &scope,
+                    &id,
+                    question.as_deref(),
+                    text
+                ));
+                self.same("answer", answered, Ids::answered)?;
             }
             Action::Settle { lease, how } => {
                 let Some(leases) = self.lease(*lease) else { return Ok(()) };
@@ -296,7 +333,7 @@ impl<'a, S: TestedStore> StorePair<'a, S> {
                 // The model has one handle and therefore no other workers to watch.
                 let watched = self.count_other_holders(via).await;
                 let model = self.model.rescue(&RescueBy::DeadProcess).await;
-                let model = model.map(|rescued| Rescued { watched, ..rescued });
+                let model = model.map(|rescued| RescueOutcome { watched, ..rescued });
                 let subject = self.rescue(via, &RescueBy::DeadProcess, &model).await;
                 self.same("rescue", (model, subject), as_it_is)?;
             }
@@ -372,7 +409,7 @@ impl<'a, S: TestedStore> StorePair<'a, S> {
             }
             tokio::time::sleep(Duration::from_millis(2)).await;
             let again = self.handles[via].prune(&scope, &prune).await;
-            subject = again.map(|again| Pruned { jobs: pruned.jobs + again.jobs, ..again });
+            subject = again.map(|again| PruneOutcome { jobs: pruned.jobs + again.jobs, ..again });
         }
         self.same("prune", (model, subject), as_it_is)?;
         Ok(())
@@ -430,8 +467,8 @@ impl<'a, S: TestedStore> StorePair<'a, S> {
         what: &str,
         worker: usize,
         (model, subject): (
-            Result<Option<Claimed>, StoreError>,
-            Result<Option<Claimed>, StoreError>,
+            Result<Option<ClaimedJob>, StoreError>,
+            Result<Option<ClaimedJob>, StoreError>,
         ),
     ) -> Result<(), String> {
         self.workers[worker].alive = true;

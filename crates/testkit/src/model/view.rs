@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 
 use outlast_core::{
-    Cancelled, Change, Changes, Checkpoint, Claimed, Inserted, Job, JobId, JobPage, Lease, NewJob,
-    RemoteRun, Rev, StoreError, Summary, Timestamp,
+    AnswerOutcome, CancelOutcome, Change, Changes, Checkpoint, ClaimedJob, InsertOutcome, Job,
+    JobId, JobPage, Lease, NewJob, RemoteRun, Rev, StoreError, Summary, Timestamp,
 };
 
 /// Maps the ids of one store to jobs by order of insertion.
@@ -46,22 +46,31 @@ impl Ids {
         Job { id: plain, new, rev: Rev::default(), checkpoint, ..job }
     }
 
-    pub(super) fn inserted(&self, inserted: Inserted) -> Inserted {
+    pub(super) fn inserted(&self, inserted: InsertOutcome) -> InsertOutcome {
         match inserted {
-            Inserted::New(job) => Inserted::New(self.job(job)),
-            Inserted::Existing { job, key } => Inserted::Existing { job: self.job(job), key },
+            InsertOutcome::New(job) => InsertOutcome::New(self.job(job)),
+            InsertOutcome::Existing { job, key } => {
+                InsertOutcome::Existing { job: self.job(job), key }
+            }
         }
     }
 
-    pub(super) fn cancelled(&self, cancelled: Cancelled) -> Cancelled {
+    pub(super) fn cancelled(&self, cancelled: CancelOutcome) -> CancelOutcome {
         match cancelled {
-            Cancelled::Now(job) => Cancelled::Now(self.job(job)),
-            Cancelled::Already(job) => Cancelled::Already(self.job(job)),
+            CancelOutcome::Now(job) => CancelOutcome::Now(self.job(job)),
+            CancelOutcome::Already(job) => CancelOutcome::Already(self.job(job)),
         }
     }
 
-    pub(super) fn claimed(&self, claimed: Option<Claimed>) -> Option<Claimed> {
-        claimed.map(|Claimed { job, lease }| Claimed {
+    pub(super) fn answered(&self, answered: AnswerOutcome) -> AnswerOutcome {
+        match answered {
+            AnswerOutcome::Accepted(job) => AnswerOutcome::Accepted(Box::new(self.job(*job))),
+            AnswerOutcome::Refused(refusal) => AnswerOutcome::Refused(refusal),
+        }
+    }
+
+    pub(super) fn claimed(&self, claimed: Option<ClaimedJob>) -> Option<ClaimedJob> {
+        claimed.map(|ClaimedJob { job, lease }| ClaimedJob {
             job: self.job(job),
             lease: Lease { job: self.plain(lease.job), ..lease },
         })

@@ -1,8 +1,8 @@
 //! Cancels, and the remote stops that they leave pending.
 
 use outlast_core::{
-    Cancelled, Checkpoint, Claimed, ConversationId, Cost, Job, JobId, JobState, NewJob, Profile,
-    RemoteStop, Scope, StoreError,
+    CancelOutcome, Checkpoint, ClaimedJob, ConversationId, Cost, Job, JobId, JobState, NewJob,
+    Profile, RemoteStop, Scope, StoreError,
 };
 
 use super::fixture::{Fixture, a_job, a_run, alice, profiles, succeed, worker};
@@ -56,7 +56,7 @@ pub async fn a_cancel_of_a_remote_run_leaves_a_pending_stop(fixture: Fixture) {
 pub async fn a_finished_job_keeps_its_final_state(fixture: Fixture) {
     let settled = fixture.add_succeeded().await;
     let cancelled = fixture.store.cancel(&Scope::Owner(alice()), &settled.id).await.unwrap();
-    assert_eq!(cancelled, Cancelled::Already(settled.clone()));
+    assert_eq!(cancelled, CancelOutcome::Already(settled.clone()));
     assert_eq!(fixture.read(&settled.id).await, settled);
 }
 
@@ -66,7 +66,7 @@ pub async fn a_second_cancel_finds_the_first(fixture: Fixture) {
     let first = now(&fixture, &job.id).await;
     fixture.clock.advance(super::LEASE);
     let second = fixture.store.cancel(&Scope::Owner(alice()), &job.id).await.unwrap();
-    assert_eq!(second, Cancelled::Already(first));
+    assert_eq!(second, CancelOutcome::Already(first));
 }
 
 /// Another owner gets the same answer as for an unknown job; the operator may cancel.
@@ -80,7 +80,7 @@ pub async fn only_the_owner_can_cancel(fixture: Fixture) {
     assert!(matches!(refused, Err(StoreError::NotFound)), "{refused:?}");
     assert_eq!(fixture.read(&claimed.job.id).await, claimed.job);
     let cancelled = fixture.cancel(&claimed.job.id).await;
-    assert!(matches!(cancelled, Cancelled::Now(_)));
+    assert!(matches!(cancelled, CancelOutcome::Now(_)));
 }
 
 /// The provider's answer arrived after the cancel.
@@ -212,7 +212,7 @@ pub async fn no_stop_is_pending_if_no_run_is_known(fixture: Fixture) {
     assert_eq!(fixture.store.pending_stops(&profiles(), 1).await.unwrap().len(), 1);
 }
 
-async fn at(fixture: &Fixture, checkpoint: Checkpoint) -> Claimed {
+async fn at(fixture: &Fixture, checkpoint: Checkpoint) -> ClaimedJob {
     let claimed = fixture.add_claimed().await;
     fixture.store.checkpoint(&claimed.lease, &checkpoint).await.unwrap();
     claimed
@@ -220,8 +220,8 @@ async fn at(fixture: &Fixture, checkpoint: Checkpoint) -> Claimed {
 
 async fn now(fixture: &Fixture, id: &JobId) -> Job {
     match fixture.store.cancel(&Scope::Owner(alice()), id).await.unwrap() {
-        Cancelled::Now(job) => job,
-        Cancelled::Already(job) => panic!("it had ended: {:?}", job.state),
+        CancelOutcome::Now(job) => job,
+        CancelOutcome::Already(job) => panic!("it had ended: {:?}", job.state),
     }
 }
 

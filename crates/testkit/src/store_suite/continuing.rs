@@ -3,9 +3,12 @@
 use std::time::Duration;
 
 use outlast_core::{
-    Checkpoint, Code, Failure, Fence, Insert, Inserted, Job, JobId, Key, Lease, NewJob, NewStep,
-    Page, Profile, Resend, Scope, Settlement, StepEnd, StepResult, StepStart, StoreError, Takeover,
+    Checkpoint, Code, Failure, Fence, Insert, InsertOutcome, Job, JobId, Key, Lease, NewJob,
+    NewStep, Page, Profile, Resend, Scope, Settlement, StepEnd, StepResult, StepStart, StoreError,
+    Takeover,
 };
+
+use serde_json::json;
 
 use super::fixture::{
     Fixture, a_cost, a_failure, a_job, a_research_key, a_reservation, a_run, alice, an_insert, bob,
@@ -81,7 +84,7 @@ pub async fn k3_a_run_is_taken_over_once_by_its_owner_with_the_same_settings(fix
         .collect();
     let mut continued = 0;
     for start in starts {
-        let Inserted::New(job) = start.await.unwrap() else { panic!("it has no key") };
+        let InsertOutcome::New(job) = start.await.unwrap() else { panic!("it has no key") };
         let is_continued = job.checkpoint == Checkpoint::Running(a_run("run-1"));
         assert_eq!(steps(&fixture, &job.id).await.len(), if is_continued { 2 } else { 0 });
         continued += usize::from(is_continued);
@@ -168,6 +171,37 @@ pub async fn k3_the_row_of_a_continued_run_counts_once(fixture: Fixture) {
     assert_eq!(fixture.cents().await, (4 + 7 + 3, 0, 0, 1), "the whole run, in one row");
 }
 
+/// K12: the new job of a failed or cancelled command begins again and takes over the steps, as it was asked.
+pub async fn k12_a_repeated_command_takes_over_its_steps(fixture: Fixture) {
+    for open_steps in [Resend::Refuse, Resend::Allow] {
+        fixture.add(a_command()).await;
+        let lease = fixture.claim().await.lease;
+        let run = Checkpoint::Running(a_run("group"));
+        fixture.store.checkpoint(&lease, &run).await.expect("the lease is fresh");
+        fixture.take_step(&lease, "done", Some(0)).await;
+        fixture.take_step(&lease, "open", None).await;
+        match open_steps {
+            Resend::Refuse => fixture.fail(&lease, Code::ExecutionError).await,
+            Resend::Allow => drop(fixture.cancel(&lease.job).await),
+        }
+        let takeover = Some(Takeover { job: lease.job, open_steps });
+        let new = fixture.start(Insert { takeover, ..an_insert(a_command()) }).await;
+        assert_eq!(new.checkpoint, Checkpoint::NotBegun, "it begins again");
+        assert_eq!(fixture.read(&lease.job).await.checkpoint, run, "the ended job keeps its run");
+        assert_eq!(steps(&fixture, &lease.job).await.len(), 0);
+        let lease = fixture.claim().await.lease;
+        assert_eq!(lease.job, new.id);
+        let done = StepStart::Done("read it".to_owned());
+        assert_eq!(fixture.begin(&lease, a_step("done")).await, done);
+        let open = match open_steps {
+            Resend::Refuse => StepStart::Open { fence: Fence(1) },
+            Resend::Allow => StepStart::New,
+        };
+        assert_eq!(fixture.begin(&lease, a_step("open")).await, open);
+        fixture.store.settle(&lease, super::fixture::succeed()).await.unwrap();
+    }
+}
+
 impl Fixture {
     /// Starts a research job, and claims it with a run under way.
     async fn begin_research(&self, insert: Insert) -> Lease {
@@ -215,8 +249,8 @@ impl Fixture {
 
     async fn start(&self, insert: Insert) -> Job {
         match self.store.insert(insert).await.expect("the job is inserted") {
-            Inserted::New(job) => job,
-            Inserted::Existing { job, .. } => panic!("{} existed", job.id),
+            InsertOutcome::New(job) => job,
+            InsertOutcome::Existing { job, .. } => panic!("{} existed", job.id),
         }
     }
 
@@ -228,6 +262,10 @@ impl Fixture {
 
 fn a_research() -> NewJob {
     NewJob { profile: Profile::new("researcher https://models.example m"), ..a_job() }
+}
+
+fn a_command() -> NewJob {
+    NewJob { request: json!({ "arguments": {} }).into(), ..a_job() }
 }
 
 fn a_paid_step(key: &str) -> NewStep {

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use outlast_core::{
-    Body, Cancelled, ChangeWait, Changes, Claimed, Clock, Code, Cost, Failure, Insert, Inserted,
-    Job, JobId, Key, KeyLife, NanoUsd, NewJob, Output, OwnerId, Profile, RemoteRun, RescueBy,
-    Rescued, Reservation, Rev, Scope, Settlement, Source, SpendLimits, SpendTerms, Store,
-    StoreError, Timestamp, Usage, Visibility, WorkerId,
+    Body, CancelOutcome, ChangeWait, Changes, ClaimedJob, Clock, Code, Cost, Failure, Insert,
+    InsertOutcome, Job, JobId, Key, KeyLife, NanoUsd, NewJob, Output, OwnerId, Profile, RemoteRun,
+    RescueBy, RescueOutcome, Reservation, Rev, Scope, Settlement, Source, SpendLimits, SpendTerms,
+    Store, StoreError, Timestamp, Usage, Visibility, WorkerId,
 };
 use serde_json::json;
 use tempfile::TempDir;
@@ -40,35 +40,35 @@ impl Fixture {
     }
 
     /// Inserts without a key and with room for many.
-    pub async fn try_add(&self, job: NewJob) -> Result<Inserted, StoreError> {
+    pub async fn try_add(&self, job: NewJob) -> Result<InsertOutcome, StoreError> {
         self.store.insert(an_insert(job)).await
     }
 
     /// Inserts a job that must be new.
     pub async fn add(&self, job: NewJob) -> Job {
         match self.try_add(job).await.expect("the job is inserted") {
-            Inserted::New(job) => job,
-            Inserted::Existing { job, .. } => panic!("{} existed", job.id),
+            InsertOutcome::New(job) => job,
+            InsertOutcome::Existing { job, .. } => panic!("{} existed", job.id),
         }
     }
 
     /// Inserts under a key.
-    pub async fn add_keyed(&self, job: NewJob, key: Key) -> Result<Inserted, StoreError> {
+    pub async fn add_keyed(&self, job: NewJob, key: Key) -> Result<InsertOutcome, StoreError> {
         self.store.insert(Insert { key: Some(key), ..an_insert(job) }).await
     }
 
     /// Claims the next job for `worker`, if there is one.
-    pub async fn try_claim(&self, worker: &WorkerId) -> Option<Claimed> {
+    pub async fn try_claim(&self, worker: &WorkerId) -> Option<ClaimedJob> {
         self.store.claim(worker, &profiles(), LEASE).await.expect("claims never fail")
     }
 
     /// Claims the next job, which must exist.
-    pub async fn claim(&self) -> Claimed {
+    pub async fn claim(&self) -> ClaimedJob {
         self.try_claim(&worker("w1")).await.expect("a job is claimable")
     }
 
     /// Inserts the plain job and claims it.
-    pub async fn add_claimed(&self) -> Claimed {
+    pub async fn add_claimed(&self) -> ClaimedJob {
         self.add(a_job()).await;
         self.claim().await
     }
@@ -86,17 +86,17 @@ impl Fixture {
     }
 
     /// Claims this job by its id for a worker, if possible.
-    pub async fn take(&self, worker: &WorkerId, id: &JobId) -> Option<Claimed> {
+    pub async fn take(&self, worker: &WorkerId, id: &JobId) -> Option<ClaimedJob> {
         self.store.claim_by_id(worker, &profiles(), id, LEASE).await.expect("takes never fail")
     }
 
     /// Cancels a job as the operator.
-    pub async fn cancel(&self, id: &JobId) -> Cancelled {
+    pub async fn cancel(&self, id: &JobId) -> CancelOutcome {
         self.store.cancel(&Scope::Operator, id).await.expect("the job is there")
     }
 
     /// Ends `worker` as the end of its process would, and rescues its jobs.
-    pub async fn end_worker(&self, worker: &WorkerId) -> Rescued {
+    pub async fn end_worker(&self, worker: &WorkerId) -> RescueOutcome {
         self.store.deregister_worker(worker).await.expect("a worker can be deregistered");
         self.store.rescue(&RescueBy::DeadProcess).await.expect("a rescue never fails")
     }

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use outlast_core::{
-    Change, Checkpoint, HeldCallState, InitialWorker, Insert, Inserted, Lease, NewJob, Profile,
-    Scope, Settlement, StateKind, Visibility,
+    Change, Checkpoint, HeldCallState, InitialWorker, Insert, InsertOutcome, Lease, NewJob,
+    Profile, Scope, Settlement, StateKind, Visibility,
 };
 
 use super::fixture::{Fixture, LEASE, a_job, a_run, an_insert, fail, profiles, succeed, worker};
@@ -114,7 +114,7 @@ pub async fn a_held_call_inserted_with_a_worker_belongs_to_it_from_the_start(fix
     let w1 = worker("w1");
     let carrier = Some(InitialWorker { worker: w1.clone(), lease: LEASE });
     let insert = Insert { initial_worker: carrier, ..an_insert(a_held_job()) };
-    let Inserted::New(job) = fixture.store.insert(insert.clone()).await.unwrap() else {
+    let InsertOutcome::New(job) = fixture.store.insert(insert.clone()).await.unwrap() else {
         panic!("there is no other");
     };
     if job.state.kind() == StateKind::Queued {
@@ -129,7 +129,7 @@ pub async fn a_held_call_inserted_with_a_worker_belongs_to_it_from_the_start(fix
     assert!(fixture.store.renew(std::slice::from_ref(&lease), LEASE).await.unwrap().is_empty());
     fixture.store.settle(&lease, succeed()).await.unwrap();
     let left = Insert { resumed_run: Some(a_run("left behind")), ..insert };
-    let Inserted::New(job) = fixture.store.insert(left).await.unwrap() else {
+    let InsertOutcome::New(job) = fixture.store.insert(left).await.unwrap() else {
         panic!("there is no other");
     };
     assert_eq!(job.checkpoint, Checkpoint::Running(a_run("left behind")));

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use outlast_core::{
-    CallIdentity, CallMode, Checkpoint, Code, Failure, Insert, Inserted, Job, Key, KeyLife, NewJob,
-    Profile, Scope, Settlement, StoreError, Visibility,
+    CallIdentity, CallMode, Checkpoint, Code, Failure, Insert, InsertOutcome, Job, Key, KeyLife,
+    NewJob, Profile, Scope, Settlement, StoreError, Visibility,
 };
 
 use super::fixture::{
@@ -95,7 +95,7 @@ pub async fn a_repeated_call_is_answered_with_the_ended_job_for_a_while(fixture:
     fixture.store.record_answer(&first.id).await.unwrap();
     fixture.clock.advance(Duration::from_millis(9_999));
     for key in [a_call("other arguments", 1), a_research_key("a", 1)] {
-        let Ok(Inserted::Existing { job, key }) = fixture.add_keyed(a_job(), key).await else {
+        let Ok(InsertOutcome::Existing { job, key }) = fixture.add_keyed(a_job(), key).await else {
             panic!("found by either form");
         };
         assert_eq!((job.id, key.answered_at.is_some()), (first.id, true));
@@ -157,7 +157,7 @@ pub async fn a_callers_own_key_decides_before_the_identity(fixture: Fixture) {
         end(&fixture, job, &profiles(), succeed()).await;
         fixture.store.record_answer(&job.id).await.unwrap();
     }
-    let Ok(Inserted::Existing { job, key }) = fixture.add_keyed(a_job(), a_call("a", 1)).await
+    let Ok(InsertOutcome::Existing { job, key }) = fixture.add_keyed(a_job(), a_call("a", 1)).await
     else {
         panic!("repeated for a while");
     };
@@ -249,11 +249,11 @@ pub async fn many_concurrent_calls_of_one_question_make_one_job(fixture: Fixture
     let (mut made, mut ids) = (0, Vec::new());
     for call in calls {
         match call.await.unwrap().unwrap() {
-            Inserted::New(job) => {
+            InsertOutcome::New(job) => {
                 made += 1;
                 ids.push(job.id);
             }
-            Inserted::Existing { job, .. } => ids.push(job.id),
+            InsertOutcome::Existing { job, .. } => ids.push(job.id),
         }
     }
     ids.dedup();
@@ -275,16 +275,16 @@ async fn end(fixture: &Fixture, job: &Job, profiles: &[Profile], how: Settlement
     fixture.store.settle(&took.unwrap().unwrap().lease, how).await.unwrap();
 }
 
-fn new(inserted: Result<Inserted, StoreError>) -> Job {
+fn new(inserted: Result<InsertOutcome, StoreError>) -> Job {
     match inserted {
-        Ok(Inserted::New(job)) => job,
+        Ok(InsertOutcome::New(job)) => job,
         other => panic!("{other:?}"),
     }
 }
 
-fn existing(inserted: Result<Inserted, StoreError>) -> Job {
+fn existing(inserted: Result<InsertOutcome, StoreError>) -> Job {
     match inserted {
-        Ok(Inserted::Existing { job, .. }) => job,
+        Ok(InsertOutcome::Existing { job, .. }) => job,
         other => panic!("{other:?}"),
     }
 }

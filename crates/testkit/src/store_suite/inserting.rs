@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use outlast_core::{
-    Checkpoint, ConversationId, Fence, Insert, Inserted, JobQuery, JobState, NewJob, OwnerId,
+    Checkpoint, ConversationId, Fence, Insert, InsertOutcome, JobQuery, JobState, NewJob, OwnerId,
     Profile, Prune, Scope, StoreError, Visibility, rules,
 };
 use serde_json::json;
@@ -54,7 +54,7 @@ pub async fn a_job_that_resumes_a_run_starts_at_its_checkpoint(fixture: Fixture)
         reservation: None,
         initial_worker: None,
     };
-    let Inserted::New(job) = fixture.store.insert(insert).await.unwrap() else {
+    let InsertOutcome::New(job) = fixture.store.insert(insert).await.unwrap() else {
         panic!("there is no other");
     };
     assert_eq!(job.checkpoint, Checkpoint::Running(a_run("left behind")));
@@ -118,7 +118,7 @@ pub async fn concurrent_inserts_into_one_conversation_make_one_job(fixture: Fixt
     let mut made = 0;
     for task in tasks {
         match task.await.unwrap() {
-            Ok(Inserted::New(_)) => made += 1,
+            Ok(InsertOutcome::New(_)) => made += 1,
             Err(StoreError::ConversationBusy(_)) => {}
             other => panic!("{other:?}"),
         }

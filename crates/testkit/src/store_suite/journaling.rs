@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use outlast_core::rules::{MAX_PAGE_TEXT, MAX_STEP_OUTPUT};
 use outlast_core::{
-    Fence, Insert, JobId, Lease, NanoUsd, NewJob, NewStep, Page, Prune, Resend, Scope, StepEnd,
-    StepResult, StepStart, StepState, StoreError,
+    Fence, Insert, JobId, Lease, NanoUsd, NewJob, NewStep, Page, Prune, Resend, ResolveOutcome,
+    Scope, StepDecision, StepEnd, StepResult, StepStart, StepState, StoreError,
 };
 
 use super::fixture::{Fixture, a_job, alice, an_insert, bob, succeed, worker};
@@ -66,6 +66,45 @@ pub async fn k3_an_open_step_is_begun_again_only_if_allowed(fixture: Fixture) {
     fixture.store.end_step(&second, "note:1", &done).await.unwrap();
     let unknown = fixture.store.end_step(&second, "note:9", &done).await;
     assert!(matches!(unknown, Err(StoreError::NotFound)), "{unknown:?}");
+}
+
+/// K12: the decision about a step is one write without a lease, on a job that no worker has.
+pub async fn k12_an_interrupted_step_is_resolved_by_its_owner(fixture: Fixture) {
+    use ResolveOutcome::{JobRuns, NotOpen, Recorded};
+    use StepDecision::{Done, Rerun};
+    let first = fixture.add_claimed().await.lease;
+    for key in ["one", "two", "three"] {
+        begin(&fixture, &first, &a_step(key)).await;
+    }
+    let done = StepEnd::free(StepResult::Done("out".to_owned()));
+    fixture.store.end_step(&first, "three", &done).await.unwrap();
+    let (own, job) = (Scope::Owner(alice()), first.job);
+    let resolve = async |scope: &Scope, key: &str, decision| {
+        fixture.store.resolve_step(scope, &job, key, decision).await
+    };
+    assert_eq!(resolve(&own, "one", Done).await.unwrap(), JobRuns);
+    fixture.end_worker(&first.worker).await;
+    let rev = fixture.store.rev().await.unwrap();
+    let strangers = resolve(&Scope::Owner(bob()), "one", Done).await;
+    assert!(matches!(strangers, Err(StoreError::NotFound)), "{strangers:?}");
+    let unknown = JobId::new(uuid::Uuid::from_u128(7));
+    let unknown = fixture.store.resolve_step(&Scope::Operator, &unknown, "one", Done).await;
+    assert!(matches!(unknown, Err(StoreError::NotFound)), "{unknown:?}");
+    assert_eq!(resolve(&own, "four", Done).await.unwrap(), NotOpen);
+    assert_eq!(resolve(&own, "three", Rerun).await.unwrap(), NotOpen);
+    assert_eq!(resolve(&own, "one", Done).await.unwrap(), Recorded);
+    assert_eq!(resolve(&own, "one", Rerun).await.unwrap(), NotOpen);
+    assert_eq!(resolve(&own, "two", Rerun).await.unwrap(), Recorded);
+    assert_eq!(fixture.store.rev().await.unwrap(), rev, "a step is not a change");
+
+    let second = fixture.claim().await.lease;
+    let found = StepStart::Done(String::new());
+    assert_eq!(begin(&fixture, &second, &a_step("one")).await, found);
+    assert_eq!(begin(&fixture, &second, &a_step("two")).await, StepStart::New);
+    let open = StepStart::Open { fence: second.fence };
+    assert_eq!(begin(&fixture, &second, &a_step("two")).await, open, "once");
+    let found = StepStart::Done("out".to_owned());
+    assert_eq!(begin(&fixture, &second, &a_step("three")).await, found);
 }
 
 /// K2: a worker whose lease is lost records nothing.

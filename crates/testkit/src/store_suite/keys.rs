@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use outlast_core::{
-    Checkpoint, Code, ConversationId, Failure, Insert, Inserted, Job, NewJob, Profile, Scope,
+    Checkpoint, Code, ConversationId, Failure, Insert, InsertOutcome, Job, NewJob, Profile, Scope,
     Settlement, StoreError, Timestamp,
 };
 
@@ -112,11 +112,11 @@ pub async fn many_concurrent_inserts_under_one_key_make_one_job(fixture: Fixture
     let (mut made, mut ids) = (0, Vec::new());
     for task in tasks {
         match task.await.unwrap().unwrap() {
-            Inserted::New(job) => {
+            InsertOutcome::New(job) => {
                 made += 1;
                 ids.push(job.id);
             }
-            Inserted::Existing { job, .. } => ids.push(job.id),
+            InsertOutcome::Existing { job, .. } => ids.push(job.id),
         }
     }
     ids.dedup();
@@ -256,24 +256,24 @@ pub async fn an_answer_does_not_free_a_callers_own_key(fixture: Fixture) {
     fixture.store.record_answer(&unknown).await.unwrap();
 }
 
-fn new(inserted: Result<Inserted, StoreError>) -> Job {
+fn new(inserted: Result<InsertOutcome, StoreError>) -> Job {
     match inserted {
-        Ok(Inserted::New(job)) => job,
+        Ok(InsertOutcome::New(job)) => job,
         other => panic!("{other:?}"),
     }
 }
 
-fn existing(inserted: Result<Inserted, StoreError>) -> Job {
+fn existing(inserted: Result<InsertOutcome, StoreError>) -> Job {
     match inserted {
-        Ok(Inserted::Existing { job, .. }) => job,
+        Ok(InsertOutcome::Existing { job, .. }) => job,
         other => panic!("{other:?}"),
     }
 }
 
 /// The time at which a call was first answered, according to the key of the found job.
-fn answered_at(inserted: Result<Inserted, StoreError>) -> Option<Timestamp> {
+fn answered_at(inserted: Result<InsertOutcome, StoreError>) -> Option<Timestamp> {
     match inserted {
-        Ok(Inserted::Existing { key, .. }) => key.answered_at,
+        Ok(InsertOutcome::Existing { key, .. }) => key.answered_at,
         other => panic!("{other:?}"),
     }
 }

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use outlast_core::{
-    Cancelled, Checkpoint, Fence, JobId, Lease, Progress, RescueBy, Scope, Settlement, StoreError,
+    CancelOutcome, Checkpoint, Fence, JobId, Lease, Progress, RescueBy, Scope, Settlement,
+    StoreError,
 };
 
 use super::fixture::{Fixture, LEASE, a_run, succeed, worker};
@@ -33,7 +34,7 @@ pub async fn another_worker_cannot_write_under_the_same_fence(fixture: Fixture) 
 pub async fn no_worker_writes_after_a_cancel(fixture: Fixture) {
     let claimed = fixture.add_claimed().await;
     let cancelled = fixture.cancel(&claimed.job.id).await;
-    assert!(matches!(cancelled, Cancelled::Now(_)));
+    assert!(matches!(cancelled, CancelOutcome::Now(_)));
     is_refused(&fixture, &claimed.lease).await;
 }
 

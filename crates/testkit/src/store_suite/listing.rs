@@ -321,7 +321,7 @@ pub async fn i2_states_are_counted_up_to_a_bound_and_for_one_owner(fixture: Fixt
     };
     let alices = by_state(&|state| match state {
         StateKind::Queued | StateKind::Running | StateKind::Succeeded => 1,
-        StateKind::Failed => 0,
+        StateKind::Waiting | StateKind::Failed => 0,
         StateKind::Cancelled => 3,
     });
     assert_eq!(counts(Scope::Owner(alice()), 100).await, alices);

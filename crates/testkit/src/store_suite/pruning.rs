@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use outlast_core::{
-    Checkpoint, ConversationId, Cost, Inserted, Job, JobId, JobQuery, Key, NewJob, Prune, Pruned,
-    RemoteStop, Rev, Scope, StoreError, Timestamp,
+    Checkpoint, ConversationId, Cost, InsertOutcome, Job, JobId, JobQuery, Key, NewJob, Prune,
+    PruneOutcome, RemoteStop, Rev, Scope, StoreError, Timestamp,
 };
 
 use super::fixture::{
@@ -20,10 +20,10 @@ pub async fn a_job_is_removed_when_its_retention_has_ended(fixture: Fixture) {
     let job = finished(&fixture, kept(KEEP)).await;
     fixture.clock.advance(KEEP - Duration::from_millis(1));
     let early = prune(&fixture, Prune::Expired).await;
-    assert_eq!(early, Pruned { jobs: 0, next_expiry: Some(START.after(KEEP)) });
+    assert_eq!(early, PruneOutcome { jobs: 0, next_expiry: Some(START.after(KEEP)) });
     fixture.clock.advance(Duration::from_millis(1));
-    assert_eq!(prune(&fixture, Prune::Expired).await, Pruned { jobs: 1, next_expiry: None });
-    assert_eq!(prune(&fixture, Prune::Expired).await, Pruned::default());
+    assert_eq!(prune(&fixture, Prune::Expired).await, PruneOutcome { jobs: 1, next_expiry: None });
+    assert_eq!(prune(&fixture, Prune::Expired).await, PruneOutcome::default());
     fixture.clock.set(START);
     assert_eq!(fixture.store.job(&Scope::Operator, &job.id).await.unwrap(), None, "gone for good");
     assert!(listed(&fixture).await.is_empty());
@@ -41,7 +41,7 @@ pub async fn the_next_expiry_is_the_nearest(fixture: Fixture) {
         fixture.clock.set(START.after(Duration::from_secs(now)));
         let next_expiry = next.map(|seconds| START.after(Duration::from_secs(seconds)));
         let pruned = prune(&fixture, Prune::Expired).await;
-        assert_eq!(pruned, Pruned { jobs, next_expiry }, "after {now} s");
+        assert_eq!(pruned, PruneOutcome { jobs, next_expiry }, "after {now} s");
     }
     assert_eq!(listed(&fixture).await.len(), 2, "the unfinished, and the one kept for ever");
 }
@@ -53,7 +53,7 @@ pub async fn an_unfinished_job_is_never_removed(fixture: Fixture) {
     let queued = fixture.add(kept(KEEP)).await;
     fixture.clock.advance(KEEP * 1000);
     for which in [Prune::Expired, Prune::EndedBefore(much_later())] {
-        assert_eq!(prune(&fixture, which).await, Pruned::default());
+        assert_eq!(prune(&fixture, which).await, PruneOutcome::default());
     }
     assert_eq!(listed(&fixture).await, [queued.id, running.id]);
 }
@@ -74,7 +74,7 @@ pub async fn a_job_with_a_pending_stop_stays_until_it_is_completed(fixture: Fixt
     let prunes =
         [Prune::Expired, Prune::EndedBefore(much_later()), Prune::Conversation(conversation)];
     for which in prunes {
-        assert_eq!(prune(&fixture, which.clone()).await, Pruned::default(), "{which:?}");
+        assert_eq!(prune(&fixture, which.clone()).await, PruneOutcome::default(), "{which:?}");
     }
     assert_eq!(fixture.store.pending_stops(&profiles(), 10).await.unwrap().len(), 2);
     for id in ids {
@@ -91,14 +91,14 @@ pub async fn a_job_stays_as_long_as_its_key_is_valid(fixture: Fixture) {
     fixture.clock.advance(KEEP);
     assert_eq!(fixture.store.job(&Scope::Operator, &job.id).await.unwrap(), None, "unseen");
     let spared = prune(&fixture, Prune::Expired).await;
-    assert_eq!(spared, Pruned { jobs: 0, next_expiry: Some(window) });
+    assert_eq!(spared, PruneOutcome { jobs: 0, next_expiry: Some(window) });
     let again = fixture.add_keyed(kept(KEEP), a_key("k", 1)).await.unwrap();
     assert!(
-        matches!(&again, Inserted::Existing { job: found, .. } if found.id == job.id),
+        matches!(&again, InsertOutcome::Existing { job: found, .. } if found.id == job.id),
         "{again:?}"
     );
     fixture.clock.set(window);
-    assert_eq!(prune(&fixture, Prune::Expired).await, Pruned { jobs: 1, next_expiry: None });
+    assert_eq!(prune(&fixture, Prune::Expired).await, PruneOutcome { jobs: 1, next_expiry: None });
     keyed(&fixture, kept(KEEP), a_key("k", 2)).await;
 }
 
@@ -116,7 +116,7 @@ pub async fn a_held_call_stays_until_it_was_answered(fixture: Fixture) {
     fixture.store.record_answer(&heard.id).await.unwrap();
     let pruned = prune(&fixture, Prune::Expired).await;
     let next_expiry = Some(START.after(Duration::from_secs(60)));
-    assert_eq!(pruned, Pruned { jobs: 1, next_expiry });
+    assert_eq!(pruned, PruneOutcome { jobs: 1, next_expiry });
 }
 
 /// Promise 2: a report that may be repeated stays for that window, and a failure that may not expires with its
@@ -128,12 +128,12 @@ pub async fn a_research_call_stays_as_long_as_its_result_is_repeated(fixture: Fi
         let claimed = fixture.claim().await;
         let ended = fixture.store.settle(&claimed.lease, settlement).await.unwrap().ended_at();
         let next_expiry = Some(ended.unwrap().after(Duration::from_secs(60)));
-        assert_eq!(prune(&fixture, Prune::Expired).await, Pruned { jobs: 0, next_expiry });
+        assert_eq!(prune(&fixture, Prune::Expired).await, PruneOutcome { jobs: 0, next_expiry });
         fixture.store.record_answer(&job.id).await.unwrap();
         let next_expiry = Some(ended.unwrap().after(Duration::from_secs(stays)));
         assert_eq!(
             prune(&fixture, Prune::Expired).await,
-            Pruned { jobs: 0, next_expiry },
+            PruneOutcome { jobs: 0, next_expiry },
             "{text}"
         );
         fixture.clock.advance(Duration::from_secs(stays));
@@ -152,7 +152,7 @@ pub async fn a_key_that_names_another_job_keeps_that_one(fixture: Fixture) {
     // As after a clock that was set back: at this time of day the first one's key would still be valid.
     fixture.clock.set(START.after(KEEP));
     let pruned = prune(&fixture, Prune::Expired).await;
-    assert_eq!(pruned, Pruned { jobs: 1, next_expiry: Some(START.after(window * 2)) });
+    assert_eq!(pruned, PruneOutcome { jobs: 1, next_expiry: Some(START.after(window * 2)) });
     assert_eq!(listed(&fixture).await, [second.id]);
 }
 
@@ -175,7 +175,7 @@ pub async fn a_person_can_remove_jobs_that_ended_before_a_time(fixture: Fixture)
     let young = finished(&fixture, kept(KEEP)).await;
     assert_eq!(prune(&fixture, Prune::EndedBefore(START)).await.jobs, 0);
     let pruned = prune(&fixture, Prune::EndedBefore(START.after(KEEP))).await;
-    assert_eq!(pruned, Pruned { jobs: 1, next_expiry: Some(START.after(KEEP * 2)) });
+    assert_eq!(pruned, PruneOutcome { jobs: 1, next_expiry: Some(START.after(KEEP * 2)) });
     assert_eq!(fixture.store.job(&Scope::Operator, &old.id).await.unwrap(), None);
     assert_eq!(listed(&fixture).await, [young.id, turn.id]);
 }
@@ -228,10 +228,10 @@ pub async fn a_prune_stays_within_its_scope(fixture: Fixture) {
     let hers = Scope::Owner(alice());
     for which in [Prune::Expired, Prune::EndedBefore(much_later())] {
         let pruned = fixture.store.prune(&Scope::Owner(super::fixture::carol()), &which).await;
-        assert_eq!(pruned.unwrap(), Pruned::default());
+        assert_eq!(pruned.unwrap(), PruneOutcome::default());
     }
     let pruned = fixture.store.prune(&hers, &Prune::Expired).await.unwrap();
-    assert_eq!(pruned, Pruned { jobs: 1, next_expiry: None });
+    assert_eq!(pruned, PruneOutcome { jobs: 1, next_expiry: None });
     fixture.clock.set(START);
     assert_eq!(listed(&fixture).await, [his.id]);
 }
@@ -280,12 +280,12 @@ async fn finished(fixture: &Fixture, job: NewJob) -> Job {
 
 async fn keyed(fixture: &Fixture, job: NewJob, key: Key) -> Job {
     match fixture.add_keyed(job, key).await.unwrap() {
-        Inserted::New(job) => job,
-        Inserted::Existing { job, .. } => panic!("{} existed", job.id),
+        InsertOutcome::New(job) => job,
+        InsertOutcome::Existing { job, .. } => panic!("{} existed", job.id),
     }
 }
 
-async fn prune(fixture: &Fixture, prune: Prune) -> Pruned {
+async fn prune(fixture: &Fixture, prune: Prune) -> PruneOutcome {
     fixture.store.prune(&Scope::Operator, &prune).await.unwrap()
 }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use outlast_core::{Checkpoint, JobState, Progress, RescueBy, Rescued};
+use outlast_core::{Checkpoint, JobState, Progress, RescueBy, RescueOutcome};
 
 use super::fixture::{Fixture, LEASE, a_job, a_run, worker};
 
@@ -51,7 +51,11 @@ pub async fn a_rescue_finds_nothing_when_nothing_runs(fixture: Fixture) {
     let queued = fixture.add(a_job()).await;
     fixture.clock.advance(LEASE * 2);
     for dead in [RescueBy::DeadProcess, RescueBy::ExpiredLease] {
-        assert_eq!(fixture.store.rescue(&dead).await.unwrap(), Rescued::default(), "{dead:?}");
+        assert_eq!(
+            fixture.store.rescue(&dead).await.unwrap(),
+            RescueOutcome::default(),
+            "{dead:?}"
+        );
     }
     assert_eq!(fixture.read(&queued.id).await, queued);
 }
@@ -131,6 +135,9 @@ pub async fn a_rescued_job_is_claimed_again_under_a_higher_fence(fixture: Fixtur
 pub async fn a_process_never_proves_its_own_live_worker_dead(fixture: Fixture) {
     let claimed = fixture.add_claimed().await;
     fixture.clock.advance(LEASE * 2);
-    assert_eq!(fixture.store.rescue(&RescueBy::DeadProcess).await.unwrap(), Rescued::default());
+    assert_eq!(
+        fixture.store.rescue(&RescueBy::DeadProcess).await.unwrap(),
+        RescueOutcome::default()
+    );
     assert_eq!(fixture.read(&claimed.job.id).await, claimed.job);
 }

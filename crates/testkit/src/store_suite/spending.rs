@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use outlast_core::{
-    BudgetLimit, Checkpoint, Code, ConversationId, Cost, Failure, Insert, Inserted, Job, NewJob,
-    Output, Prune, RemoteStop, Reservation, RunStatus, Scope, Settlement, SpendBy, SpendQuery,
-    SpendSum, StoreError,
+    BudgetLimit, Checkpoint, Code, ConversationId, Cost, Failure, Insert, InsertOutcome, Job,
+    NewJob, Output, Prune, RemoteStop, Reservation, RunStatus, Scope, Settlement, SpendBy,
+    SpendQuery, SpendSum, StoreError,
 };
 
 use super::fixture::{a_research_key, alice, bob, carol, fail, succeed};
@@ -26,8 +26,8 @@ impl Fixture {
 
     async fn insert_new(&self, insert: Insert) -> Job {
         match self.store.insert(insert).await.expect("the job is inserted") {
-            Inserted::New(job) => job,
-            Inserted::Existing { job, .. } => panic!("{} existed", job.id),
+            InsertOutcome::New(job) => job,
+            InsertOutcome::Existing { job, .. } => panic!("{} existed", job.id),
         }
     }
 
@@ -132,7 +132,7 @@ pub async fn g6_concurrent_starts_never_exceed_the_limit(fixture: Fixture) {
     let mut made = 0;
     for task in tasks {
         match task.await.unwrap() {
-            Ok(Inserted::New(_)) => made += 1,
+            Ok(InsertOutcome::New(_)) => made += 1,
             Err(StoreError::BudgetExceeded(_)) => {}
             other => panic!("{other:?}"),
         }
@@ -148,7 +148,7 @@ pub async fn g6_money_is_refused_last_and_a_repeated_start_reserves_nothing(fixt
     };
     let first = fixture.insert_new(keyed(1, 50, 100)).await;
     match fixture.store.insert(keyed(1, 50, 0)).await {
-        Ok(Inserted::Existing { job, .. }) => assert_eq!(job.id, first.id),
+        Ok(InsertOutcome::Existing { job, .. }) => assert_eq!(job.id, first.id),
         other => panic!("{other:?}"),
     }
     assert_eq!(fixture.cents().await, (0, 50, 0, 1));
@@ -393,7 +393,7 @@ pub async fn g6_caps_are_decided_with_the_insert_and_stay_within_the_limits(fixt
     let start = || fixture.store.insert(paid(a_job(), a_capped_reservation(None, Some(500))));
     let mut caps = Vec::new();
     for _ in 0..3 {
-        let Ok(Inserted::New(job)) = start().await else { panic!("there is room") };
+        let Ok(InsertOutcome::New(job)) = start().await else { panic!("there is room") };
         caps.push(cap(&job));
         assert_eq!(cap(&fixture.read(&job.id).await), cap(&job), "it is stored");
         assert_eq!(cap(&fixture.claim().await.job), cap(&job), "a worker gets it");

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use outlast_core::{
-    ConversationId, Insert, Inserted, Job, JobId, Key, NewJob, Prune, Pruned, Scope, StateKind,
-    StoreError,
+    ConversationId, Insert, InsertOutcome, Job, JobId, Key, NewJob, Prune, PruneOutcome, Scope,
+    StateKind, StoreError,
 };
 
 use super::fixture::{Fixture, a_job, alice, an_insert, bob, fail, succeed};
@@ -14,10 +14,10 @@ pub async fn j1_a_report_has_one_unfinished_check(fixture: Fixture) {
     let report = fixture.add_succeeded().await;
     let first = new_check(&fixture, &report).await;
     let again = fixture.store.insert(check(&report)).await.unwrap();
-    assert!(matches!(again, Inserted::Existing { job, .. } if job.id == first.id));
+    assert!(matches!(again, InsertOutcome::Existing { job, .. } if job.id == first.id));
     let claimed = fixture.claim().await;
     let again = fixture.store.insert(check(&report)).await.unwrap();
-    assert!(matches!(again, Inserted::Existing { job, .. } if job.id == first.id), "it runs");
+    assert!(matches!(again, InsertOutcome::Existing { job, .. } if job.id == first.id), "it runs");
     fixture.store.settle(&claimed.lease, succeed()).await.unwrap();
     let second = new_check(&fixture, &report).await;
     assert_ne!(second.id, first.id);
@@ -36,8 +36,8 @@ pub async fn j1_many_concurrent_calls_make_one_check(fixture: Fixture) {
     let (mut ids, mut new) = (Vec::new(), 0);
     for task in tasks {
         let inserted = task.await.unwrap();
-        new += usize::from(matches!(inserted, Inserted::New(_)));
-        let (Inserted::New(job) | Inserted::Existing { job, .. }) = inserted;
+        new += usize::from(matches!(inserted, InsertOutcome::New(_)));
+        let (InsertOutcome::New(job) | InsertOutcome::Existing { job, .. }) = inserted;
         ids.push(job.id);
     }
     ids.dedup();
@@ -107,7 +107,7 @@ pub async fn j1_a_check_is_removed_with_its_report(fixture: Fixture) {
         assert_eq!(kept.jobs, 0, "{prune:?}");
         fixture.clock.advance(minute);
         let gone = fixture.store.prune(&Scope::Operator, &prune).await.unwrap();
-        assert_eq!(gone, Pruned { jobs: 3, next_expiry: None }, "{prune:?}");
+        assert_eq!(gone, PruneOutcome { jobs: 3, next_expiry: None }, "{prune:?}");
         for id in [report.id, ended.id, running.id] {
             assert_eq!(fixture.store.job(&Scope::Operator, &id).await.unwrap(), None);
         }
@@ -145,7 +145,7 @@ fn check(report: &Job) -> Insert {
 
 async fn new_check(fixture: &Fixture, report: &Job) -> Job {
     match fixture.store.insert(check(report)).await.expect("the report is there") {
-        Inserted::New(job) => job,
-        Inserted::Existing { job, .. } => panic!("{} is unfinished", job.id),
+        InsertOutcome::New(job) => job,
+        InsertOutcome::Existing { job, .. } => panic!("{} is unfinished", job.id),
     }
 }

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use outlast_core::{
-    Checkpoint, ClaimedNotice, JobId, NewJob, NoticeClaim, NoticeOutcome, Prune, Scope, Settlement,
-    StoreError, Timestamp, Visibility,
+    Checkpoint, ClaimedNotice, JobId, NewJob, NewQuestion, NoticeClaim, NoticeOutcome, Prune,
+    Scope, Settlement, StoreError, Timestamp, Visibility,
 };
 use tokio::task::JoinSet;
 
@@ -31,6 +31,25 @@ impl Fixture {
     async fn is_over(&self, claimed: &ClaimedNotice) {
         self.store.record_notice(claimed, NoticeOutcome::Over).await.unwrap();
     }
+}
+
+/// M4: a question leaves a notice, which that of the next event replaces if it was not delivered.
+pub async fn m4_a_question_leaves_a_notice(fixture: Fixture) {
+    let claimed = fixture.add_claimed().await;
+    let question = NewQuestion::approval("plan", "Start?", NewQuestion::TIMEOUT);
+    for _ in 0..2 {
+        fixture.store.ask(&claimed.lease, &question).await.unwrap();
+    }
+    let first = fixture.claim_notice().await;
+    let told: serde_json::Value = serde_json::from_str(&first.notice.body).unwrap();
+    assert_eq!((&told["event"], &told["status"]), (&"job.question".into(), &"waiting".into()));
+    assert_eq!(told.get("endedAt"), None);
+    fixture.store.settle(&claimed.lease, succeed()).await.unwrap();
+    fixture.is_over(&first).await;
+    let end = fixture.claim_notice().await;
+    assert!(end.notice.body.contains("job.ended"), "{}", end.notice.body);
+    fixture.is_over(&end).await;
+    assert_eq!(fixture.next_notice().await, None);
 }
 
 /// G7: success, failure and cancel each leave one notice, due immediately, in the order of the ends.

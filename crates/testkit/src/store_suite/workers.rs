@@ -1,6 +1,6 @@
 //! The workers that are available to run a job.
 
-use outlast_core::{Checkpoint, JobState, NewJob, Profile, RescueBy, Rescued, Settlement};
+use outlast_core::{Checkpoint, JobState, NewJob, Profile, RescueBy, RescueOutcome, Settlement};
 
 use super::fixture::{Fixture, LEASE, a_failure, a_job, worker};
 
@@ -39,7 +39,7 @@ pub async fn the_jobs_of_a_deregistered_worker_are_rescued_immediately(fixture: 
     fixture.store.deregister_worker(&worker("w1")).await.unwrap();
     assert_eq!(fixture.read(&left.job.id).await, left.job, "not by the dismissal itself");
     let rescued = fixture.store.rescue(&RescueBy::DeadProcess).await.unwrap();
-    assert_eq!(rescued, Rescued { jobs: 1, watched: 0 });
+    assert_eq!(rescued, RescueOutcome { jobs: 1, watched: 0 });
     assert!(matches!(fixture.read(&left.job.id).await.state, JobState::Queued { .. }));
     assert_eq!(fixture.read(&held.job.id).await, held.job);
 }

@@ -5,7 +5,7 @@ use serde_json::json;
 use tokio::time::Instant;
 
 use super::{Handshake, Host, Request, until};
-use crate::call::{Call, CallRow, Outcome, with_id};
+use crate::call::{Call, CallEnd, CallRow, with_id};
 use crate::frame::ToFront;
 use crate::message::response;
 use crate::server::{EXIT_GRACE, ServerProcess};
@@ -202,12 +202,12 @@ impl Host {
     /// Ends the calls under way: they may or may not have happened.
     pub(super) fn lose_calls(&mut self, why: &str) {
         for number in self.calls_where(Call::is_under_way) {
-            self.call_ended(number, Outcome::Lost(why.to_owned()));
+            self.call_ended(number, CallEnd::Lost(why.to_owned()));
         }
     }
 
     /// Passes the outcome of a call to its caller and its row.
-    pub(crate) fn call_ended(&mut self, number: u64, outcome: Outcome) {
+    pub(crate) fn call_ended(&mut self, number: u64, outcome: CallEnd) {
         let Some(call) = self.calls.get_mut(&number) else { return };
         if call.outcome.is_some() {
             // The first answer counts.
@@ -225,7 +225,8 @@ impl Host {
         let is_stored = |call: &&Call| !matches!(call.row, CallRow::Making);
         let waited_for = self.calls.values().filter(|call| call.caller.is_some());
         let deadlines = waited_for.filter(is_stored).filter_map(|call| call.deadline);
-        let questions = self.questions.values().map(|question| question.since + self.idle);
+        let questions =
+            self.questions.values().filter_map(|question| question.answer_by(self.idle));
         let idle = (!self.calls.is_empty()).then(|| self.last_end + self.idle);
         let idle = idle.filter(|at| *at > Instant::now());
         let given_up = self.calls_given_up_at();

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use outlast_core::{Claimed, Store, StoreError, StoreMethod, StoreWrapper, WorkerId};
+use outlast_core::{ClaimedJob, Store, StoreError, StoreMethod, StoreWrapper, WorkerId};
 use outlast_engine::Options;
 use outlast_store::{MemoryStore, SystemClock};
 
@@ -23,7 +23,7 @@ impl StoreWrapper for Untaken {
         _profiles: &[Profile],
         _id: &JobId,
         _lease: Duration,
-    ) -> Result<Option<Claimed>, StoreError> {
+    ) -> Result<Option<ClaimedJob>, StoreError> {
         std::future::pending().await
     }
 }

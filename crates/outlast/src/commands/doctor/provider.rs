@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use outlast_core::{Clock as _, Profile, ProviderError, ProviderErrorKind, Timestamp};
-use outlast_provider::vendor::{Checked, KeyState};
+use outlast_provider::vendor::{CheckedAnswer, KeyState};
 use outlast_server::WAYS_TO_A_PROVIDER;
 use outlast_store::SystemClock;
 use tokio::time::Instant;
@@ -81,7 +81,7 @@ async fn vendor(config: &Config, settings: &VendorSettings) -> (Check, Option<Ti
 }
 
 /// Returns a vendor's verdict on the key, and its warnings, such as the day on which a model is retired.
-fn check_answer(vendor: VendorName, checked: &Checked, took: &str) -> Check {
+fn check_answer(vendor: VendorName, checked: &CheckedAnswer, took: &str) -> Check {
     match checked.key {
         KeyState::Unknown => {
             let base_url = vendor.vendor().base_url_variable;
@@ -137,7 +137,8 @@ fn researcher(config: &Config, settings: &ResearcherSettings) -> Check {
     }
 }
 
-fn library(config: &Config) -> Check {
+/// Checks the folders of the library.
+pub(super) fn library(config: &Config) -> Check {
     let unreadable = config.library.iter().find(|folder| std::fs::read_dir(folder).is_err());
     match (config.library.len(), unreadable) {
         (0, _) => Check::fail("the library: no folders", "set OUTLAST_LIBRARY to some"),
@@ -247,7 +248,7 @@ mod tests {
     fn g2_a_warning_of_a_vendor_is_reported() {
         let warned = |key, warnings: &[&str]| {
             let warnings = warnings.iter().map(|text| (*text).to_owned()).collect();
-            let checked = Checked { key, server_time: None, warnings };
+            let checked = CheckedAnswer { key, server_time: None, warnings };
             check_answer(VendorName::Gemini, &checked, "5 ms")
         };
         assert_eq!(warned(KeyState::Taken, &[]).verdict, Verdict::Pass);

@@ -70,6 +70,14 @@ A workflow whose server no longer knows its task ends with this code too."#,
               For a job, ask for less or raise the limit, then run `outlast jobs retry ID`: it resumes the run if that may still finish.",
     },
     Explanation {
+        code: "NOT_ANSWERED",
+        meaning: "The job asked a question, and nobody answered it before its deadline.\n\
+              The question had no default answer. An approval has one: no, which cancels the job.\n\
+              Retryable.",
+        money: "none for the question. What the job did before it is paid.",
+        next: "start it again with `outlast jobs retry ID`, and answer with `outlast jobs answer ID TEXT`, at the page or in your client: [questions.md](questions.md).",
+    },
+    Explanation {
         code: "EXECUTION_ERROR",
         meaning: "The question was rejected, or its run failed; or your command or tool failed.\n\
               A run that failed is started again up to `PERPLEXITY_MAX_JOB_RETRIES` times. A rejected question, a run that somebody stopped at the provider, and an answer over 32 MiB fail at once.\n\

@@ -43,6 +43,8 @@ pub(super) struct ProgramEntry {
     pub(super) keys: Vec<&'static str>,
     /// The providers that may be asked, if this environment names them.
     pub(super) providers: Option<String>,
+    /// Other variables of this environment that it needs, with their values.
+    pub(super) values: Vec<(&'static str, String)>,
     /// Folders of documents, as one variable.
     pub(super) library: Option<String>,
     /// True if the folders were given on the command line.
@@ -96,6 +98,8 @@ impl Client {
         if let Some(providers) = &program.providers {
             environment.push((PROVIDERS, EntryField::Text(providers.clone())));
         }
+        let values = program.values.iter();
+        environment.extend(values.map(|(name, value)| (*name, EntryField::Text(value.clone()))));
         if let Some(library) = &program.library {
             environment.push((LIBRARY, EntryField::Text(library.clone())));
         }

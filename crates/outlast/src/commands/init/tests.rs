@@ -21,6 +21,7 @@ fn program() -> ProgramEntry {
         args: vec!["serve".to_owned()],
         keys: vec!["PERPLEXITY_API_KEY"],
         providers: None,
+        values: Vec::new(),
         library: None,
         library_given: false,
         has_provider: true,

@@ -5,7 +5,8 @@ use outlast_core::{
 };
 use serde_json::{Value, json};
 
-use outlast_server::{PaidRun, retry_of};
+use outlast_mirror::QuestionShape;
+use outlast_server::{PaidRun, StepTotals, retry_of};
 
 /// `jobs list --json`
 pub(crate) fn page(page: &JobPage) -> Value {
@@ -33,7 +34,8 @@ pub(crate) fn job(job: &Job, now: Timestamp) -> Value {
         "retry_of": retry_of(job).map(|id| id.to_string()),
         "workflow": job.new.workflow,
         "question": job.new.title,
-        "state": job.state.kind().as_str(),
+        "asks": job.open_question().map(QuestionShape::new),
+        "state": job.kind().as_str(),
         "attempts": job.failures.len(),
         "max_attempts": job.new.max_failures + 1,
         "progress": job.progress,
@@ -63,6 +65,24 @@ pub(crate) fn runs(runs: &[PaidRun]) -> Value {
         })
     };
     runs.iter().map(run).collect()
+}
+
+/// `steps` of `jobs show --json`: the recorded steps, by kind.
+pub(crate) fn steps(totals: &[StepTotals]) -> Value {
+    let of_kind = |totals: &StepTotals| {
+        let (read, written) = totals.tokens;
+        json!({
+            "kind": totals.kind,
+            "done": totals.done,
+            "failed": totals.failed,
+            "open": totals.open,
+            "elapsed_ms": u64::try_from(totals.time.as_millis()).unwrap_or(u64::MAX),
+            "nano_usd": totals.spent.0,
+            "tokens_read": read,
+            "tokens_written": written,
+        })
+    };
+    totals.iter().map(of_kind).collect()
 }
 
 /// Returns the known state of a cancelled job's run, in one word.

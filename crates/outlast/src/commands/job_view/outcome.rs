@@ -21,7 +21,7 @@ pub(crate) fn print(jobs: &[Job], engine: &Engine, as_json: bool) -> ExitCode {
                 StateKind::Succeeded | StateKind::Cancelled => {
                     format!("after {}", ui::took(job.elapsed(engine.now())))
                 }
-                StateKind::Queued | StateKind::Running => String::new(),
+                StateKind::Queued | StateKind::Running | StateKind::Waiting => String::new(),
             };
             ui::outcome(&job.id.to_string(), job.state.kind(), &words);
         }

@@ -5,7 +5,7 @@ use outlast_core::{
     Timestamp, Waits, address_line, without_hidden,
 };
 
-use outlast_server::{DEEP_RESEARCH, PaidRun, cost_text};
+use outlast_server::{DEEP_RESEARCH, PaidRun, StepTotals, cost_text};
 
 use crate::ui;
 use outlast_server::retry_of;
@@ -16,21 +16,28 @@ pub(crate) fn job(
     now: Timestamp,
     retries: &[JobId],
     runs: &[PaidRun],
+    steps: &[StepTotals],
 ) {
     ui::line(&job.id.to_string());
     ui::facts("workflow", Some(&job.new.workflow).filter(|name| *name != DEEP_RESEARCH));
     ui::fact("question", &job.new.title);
-    ui::fact_styled("state", &state(job), job.state.kind());
+    ui::fact_styled("state", &state(job), job.kind());
     ui::facts("needs", needs(job));
     let age = ui::ago(now.since(job.created_at));
     ui::fact("created", format_args!("{} ({age} ago)", job.created_at));
     if let Some(ended_at) = job.ended_at() {
         ui::fact("ended", format_args!("{ended_at} (after {})", ui::took(job.elapsed(now))));
     }
-    if !job.state.kind().is_terminal() {
+    if !job.kind().is_terminal() {
         ui::fact("progress", Standing::new(job, waits));
     } else if let Some(progress) = &job.progress {
         ui::fact("progress", &progress.message);
+    }
+    if let Some(question) = job.open_question() {
+        ui::fact("asks", without_hidden(&question.text));
+        ui::facts("choices", Some(question.choices.join(", ")).filter(|all| !all.is_empty()));
+        ui::facts("default", question.default.as_deref());
+        ui::fact("until", question.deadline);
     }
     match job.request_state() {
         RequestState::NotSent => {}
@@ -46,6 +53,9 @@ pub(crate) fn job(
         for (number, run) in runs.iter().enumerate() {
             ui::fact(if number == 0 { "paid runs" } else { "" }, run);
         }
+    }
+    for (number, totals) in steps.iter().enumerate() {
+        ui::fact(if number == 0 { "steps" } else { "" }, totals);
     }
     ui::fact("owner", &job.new.owner);
     let conversation = job.new.conversation.as_ref();
@@ -82,7 +92,7 @@ pub(crate) fn job(
 /// Returns the worker that a queued job of a workflow waits for: that of the file which had the workflow when the job
 /// was started.
 fn needs(job: &Job) -> Option<String> {
-    if job.state.kind() != StateKind::Queued {
+    if job.kind() != StateKind::Queued {
         return None;
     }
     let workflow = job.new.profile.as_str().strip_prefix("workflow ")?;
@@ -119,7 +129,7 @@ fn timeline(job: &Job, now: Timestamp) -> Vec<(Timestamp, String)> {
         JobState::Succeeded { at, .. }
         | JobState::Failed { at }
         | JobState::Cancelled { at, .. } => {
-            events.push((*at, job.state.kind().as_str().to_owned()));
+            events.push((*at, job.kind().as_str().to_owned()));
         }
     }
     events.sort_by_key(|(at, _)| *at);
@@ -157,8 +167,8 @@ pub(crate) fn sources(sources: &[Source]) {
 }
 
 fn state(job: &Job) -> String {
-    let name = job.state.kind().as_str();
-    match (&job.state, job.state.kind()) {
+    let name = job.kind().as_str();
+    match (&job.state, job.kind()) {
         (JobState::Cancelled { remote: RemoteStop::Owed, .. }, _) => {
             format!("{name}; the provider has not been asked to stop yet")
         }

@@ -1,7 +1,10 @@
 //! `outlast jobs retry`: repeats a request as a new job that names the original. A second retry returns the same job.
 
-use outlast_core::{Checkpoint, Job, JobId, JobQuery, NewJob, Profile, Resend, StateKind};
+use outlast_core::{
+    Checkpoint, Fence, Job, JobId, JobQuery, NewJob, Profile, Resend, StateKind, StepState,
+};
 use outlast_engine::Engine;
+use outlast_provider::command::{STEP_KIND, step_of_key};
 use outlast_server::{RetrySettings, retry_job, retry_key, retry_of};
 
 use super::find;
@@ -24,7 +27,7 @@ pub(super) async fn run(session: &CommandSession<'_>, args: RetryArgs) -> Comman
     let hint = match job.state.kind() {
         StateKind::Failed | StateKind::Cancelled => None,
         StateKind::Succeeded => Some("`outlast research` asks a question again".to_owned()),
-        StateKind::Queued | StateKind::Running => {
+        StateKind::Queued | StateKind::Running | StateKind::Waiting => {
             Some(format!("`outlast jobs watch {}` follows it", short_id(&job)))
         }
     };
@@ -72,8 +75,39 @@ pub(super) async fn run(session: &CommandSession<'_>, args: RetryArgs) -> Comman
         let id = &run.id;
         ui::remark(&format!("  it goes on with run {id}: no step of it is taken a second time"));
     }
+    report_steps(session, &started.job).await?;
     go_on(session, &started.job).await?;
     DONE
+}
+
+/// Reports the steps that the retry of a command takes over, before a worker runs it.
+async fn report_steps(session: &CommandSession<'_>, retry: &Job) -> CommandResult<()> {
+    if !retry.new.request.is_workflow() {
+        return Ok(());
+    }
+    let steps = session.engine.steps(&session.own(), &retry.id).await?;
+    let of_command = steps.iter().filter(|step| step.kind == STEP_KIND);
+    let named = of_command.filter_map(|step| Some((step_of_key(&step.key)?.0, step)));
+    let (mut done, mut open) = (0, Vec::new());
+    for (name, step) in named {
+        match step.state {
+            StepState::Done => done += 1,
+            StepState::Sending if step.fence != Fence::NONE => open.push(name),
+            StepState::Sending | StepState::Failed => {}
+        }
+    }
+    if done > 0 {
+        let steps = if done == 1 { "step" } else { "steps" };
+        ui::remark(&format!("  it keeps {done} finished {steps}"));
+    }
+    for name in open {
+        let id = short_id(retry);
+        ui::remark(&format!(
+            "  the step `{name}` was interrupted: unless the script has --rerun for it, it is refused until \
+             `outlast step resolve {id} {name} --done` or `--rerun`"
+        ));
+    }
+    Ok(())
 }
 
 /// Reports the existing retry: a job is retried only once.
@@ -133,7 +167,7 @@ fn again(job: &Job, config: &Config) -> NewJob {
 }
 
 /// Makes sure that a worker continues the job, if this configuration has a suitable one.
-async fn go_on(session: &CommandSession<'_>, job: &Job) -> CommandResult<()> {
+pub(super) async fn go_on(session: &CommandSession<'_>, job: &Job) -> CommandResult<()> {
     let config = session.config;
     let providers = research_providers(config).unwrap_or_default();
     let fits = providers.iter().any(|(profile, _)| *profile == job.new.profile)

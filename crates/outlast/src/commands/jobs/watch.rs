@@ -4,7 +4,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use outlast_core::{Job, JobQuery, StateKind, Waits};
-use outlast_engine::{Engine, Reading};
+use outlast_engine::{Engine, JobSnapshot};
 
 use super::find;
 use crate::cli::{WaitArgs, WatchArgs};
@@ -51,7 +51,7 @@ pub(super) async fn wait(session: &CommandSession<'_>, args: WaitArgs) -> Comman
         }
     };
     jobs.iter().for_each(print);
-    let mut keep = |row: usize, reading: &Reading| {
+    let mut keep = |row: usize, reading: &JobSnapshot| {
         if !jobs[row].state.kind().is_terminal() {
             jobs[row].clone_from(&reading.job);
             print(&reading.job);
@@ -86,7 +86,7 @@ pub(super) async fn find_named(
     let (engine, scope) = (&session.engine, session.own());
     let mut jobs: Vec<Job> = Vec::new();
     if ids.is_empty() {
-        let states = vec![StateKind::Queued, StateKind::Running];
+        let states = StateKind::UNFINISHED.to_vec();
         let query = JobQuery { states, limit: MAX_WATCHED, ..JobQuery::default() };
         for found in engine.list(&scope, &query).await?.jobs {
             jobs.extend(engine.job(&scope, &found.id).await?);

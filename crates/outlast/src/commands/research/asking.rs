@@ -34,7 +34,7 @@ pub(super) fn providers(
 }
 
 /// The earlier turns, and the provider of their conversation.
-struct EarlierTurns {
+pub(super) struct EarlierTurns {
     id: ConversationId,
     provider: String,
     said: Vec<Message>,
@@ -53,21 +53,12 @@ pub(super) async fn new_job(
         None => None,
     };
     let profile = profile(profiles, args, earlier.as_ref())?;
-    let (conversation, said, own) = match earlier {
-        Some(EarlierTurns { id, provider, said }) => (id, said, Some(provider)),
-        None => {
-            let id = uuid::Uuid::new_v4().simple().to_string();
-            (ConversationId::new(id), Vec::new(), None)
-        }
+    let ask = request(question, args, earlier.as_ref());
+    let (conversation, own) = match earlier {
+        Some(EarlierTurns { id, provider, .. }) => (id, Some(provider)),
+        None => (ConversationId::new(uuid::Uuid::new_v4().simple().to_string()), None),
     };
     let moved_from = own.filter(|own| own != profile.provider());
-    let effort = args.effort;
-    let question_asked = Message { role: Role::User, content: question.to_owned() };
-    let messages = std::iter::once(research_instructions(effort)).chain(said);
-    let messages = messages.chain([question_asked]).collect();
-    let budget = args.budget;
-    let ask =
-        ResearchRequest { messages, effort: Some(effort), budget, ..ResearchRequest::default() };
     let config = session.config;
     let job = NewJob {
         owner: config.owner.clone(),
@@ -93,7 +84,25 @@ pub(super) async fn new_job(
     Ok(job)
 }
 
-async fn earlier(session: &CommandSession<'_>, given: &str) -> CommandResult<EarlierTurns> {
+/// Returns the request for the question, after these earlier turns.
+pub(super) fn request(
+    question: &str,
+    args: &ResearchArgs,
+    earlier: Option<&EarlierTurns>,
+) -> ResearchRequest {
+    let (effort, budget) = (args.effort, args.budget);
+    let question_asked = Message { role: Role::User, content: question.to_owned() };
+    let said = earlier.into_iter().flat_map(|earlier| earlier.said.iter().cloned());
+    let messages = std::iter::once(research_instructions(effort)).chain(said);
+    let messages = messages.chain([question_asked]).collect();
+    ResearchRequest { messages, effort: Some(effort), budget, ..ResearchRequest::default() }
+}
+
+/// Returns the earlier turns of a conversation.
+pub(super) async fn earlier(
+    session: &CommandSession<'_>,
+    given: &str,
+) -> CommandResult<EarlierTurns> {
     Ok(match find::conversation(session, given).await? {
         FoundConversation::Stored(earlier) => EarlierTurns {
             id: earlier.id.clone(),
@@ -114,7 +123,7 @@ async fn earlier(session: &CommandSession<'_>, given: &str) -> CommandResult<Ear
 }
 
 /// Returns the provider to ask: the named one, otherwise the conversation's own, otherwise the first in order.
-fn profile(
+pub(super) fn profile(
     profiles: &[Profile],
     args: &ResearchArgs,
     earlier: Option<&EarlierTurns>,

@@ -1,6 +1,6 @@
 //! `outlast step list`: the recorded steps of a job.
 
-use outlast_core::{Job, JobState, JournalStep, StepState, Timestamp};
+use outlast_core::{Fence, Job, JobState, JournalStep, StepState, Timestamp};
 use outlast_engine::Providers;
 use outlast_provider::command::{STEP_KIND, step_of_key};
 use serde_json::{Value, json};
@@ -47,11 +47,14 @@ struct StepRow<'a> {
 /// Returns the row of a step; `None` for a part of an output, and for the steps of other providers.
 fn row<'a>(job: &Job, step: &'a JournalStep) -> Option<StepRow<'a>> {
     let (name, nth) = step_of_key(&step.key).filter(|_| step.kind == STEP_KIND)?;
-    let is_under_way = matches!(job.state, JobState::Running { .. }) && step.fence == job.fence;
+    // A step that was taken over from another job was started before this claim.
+    let is_under_way = matches!(job.state, JobState::Running { since } if step.started_at >= since)
+        && step.fence == job.fence;
     let state = match step.state {
         StepState::Done => "done",
         StepState::Failed => "failed",
         StepState::Sending if is_under_way => "running",
+        StepState::Sending if step.fence == Fence::NONE => "to rerun",
         StepState::Sending => "interrupted",
     };
     Some(StepRow { name, nth, state, step })

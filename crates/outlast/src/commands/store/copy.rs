@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use outlast_core::StoreError;
-use outlast_store::{Copied, CopyError, CopyPass, CopyRefusal, SqliteFile, StorePlace};
+use outlast_store::{CopyCounts, CopyError, CopyPass, CopyRefusal, SqliteFile, StorePlace};
 use serde_json::json;
 
 use super::restore::IN_USE;
@@ -66,8 +66,8 @@ fn place<'a>(url: &'a StoreUrl, state_dir: Option<&'a Path>) -> CommandResult<St
     }
 }
 
-fn tell(copied: Copied, from: &StoreUrl, to: &StoreUrl) {
-    let Copied { jobs, written, unfinished } = copied;
+fn tell(copied: CopyCounts, from: &StoreUrl, to: &StoreUrl) {
+    let CopyCounts { jobs, written, unfinished } = copied;
     ui::mark(ui::LineMark::Good, &format!("copied: {to}"));
     ui::remark(&format!(
         "  {jobs} in both stores, read from both and found equal; {written} written now"

@@ -26,6 +26,18 @@ pub(super) async fn until_listed(world: &World, words: &str) {
     tokio::time::timeout(std::time::Duration::from_secs(60), shown).await.expect(words);
 }
 
+/// Runs a check to its end, and compares what was fetched with what was recorded before.
+pub(super) async fn finish(world: &World, web: &Web, subject: &str, recorded: &[String]) {
+    let ran = world.run(&["check", subject, "--json"]).await;
+    let check: Value = serde_json::from_str(&ran.stdout).unwrap_or_else(|_| panic!("{ran:?}"));
+    assert_eq!(check["totals"]["supported"], SOURCES, "{check:#}");
+    assert_eq!(check["complete"], true);
+    let asked = web.asked();
+    for path in recorded {
+        assert_eq!(asked.iter().filter(|it| *it == path).count(), 1, "{path}: {asked:?}");
+    }
+}
+
 /// J1: killed in the middle and begun again, by the same command.
 #[tokio::test]
 async fn j1_a_killed_check_goes_on_and_fetches_no_recorded_source_again() {
@@ -58,14 +70,7 @@ async fn survive_kill_9(mut world: World) {
     doomed.kill().await.unwrap();
     let recorded = web.asked()[..ANSWERED].to_vec();
     web.release();
-    let ran = world.run(&["check", file, "--json"]).await;
-    let check: Value = serde_json::from_str(&ran.stdout).unwrap_or_else(|_| panic!("{ran:?}"));
-    assert_eq!(check["totals"]["supported"], SOURCES, "{check:#}");
-    assert_eq!(check["complete"], true);
-    let asked = web.asked();
-    for path in &recorded {
-        assert_eq!(asked.iter().filter(|it| *it == path).count(), 1, "{path}: {asked:?}");
-    }
+    finish(&world, &web, file, &recorded).await;
     let listed = world.run(&["jobs", "list", "--json"]).await;
     let listed: Value = serde_json::from_str(&listed.stdout).unwrap();
     assert_eq!(listed["jobs"].as_array().unwrap().len(), 1, "the same job went on: {listed}");
@@ -89,11 +94,5 @@ async fn j1_a_detached_check_survives_its_worker() {
     }
     let recorded = web.asked()[..ANSWERED].to_vec();
     web.release();
-    let ran = world.run(&["check", &id, "--json"]).await;
-    let check: Value = serde_json::from_str(&ran.stdout).unwrap_or_else(|_| panic!("{ran:?}"));
-    assert_eq!(check["totals"]["supported"], SOURCES, "{check:#}");
-    let asked = web.asked();
-    for path in &recorded {
-        assert_eq!(asked.iter().filter(|it| *it == path).count(), 1, "{path}: {asked:?}");
-    }
+    finish(&world, &web, &id, &recorded).await;
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use outlast_testkit::mcp_process::McpProcess;
 use serde_json::{Value, json};
 
-use super::killed::{ANSWERED, SOURCES, report, until_listed};
+use super::killed::{ANSWERED, SOURCES, finish, report, until_listed};
 use super::web::Web;
 use crate::http::client::{ANN, BOB, Served};
 use crate::support::{World, eventually};
@@ -150,11 +150,5 @@ async fn j4_a_restored_store_checks_nothing_by_itself() {
     tokio::time::sleep(Duration::from_millis(500)).await;
     let checks = jobs(&world).await.into_iter().filter(|job| job["workflow"] == CHECK).count();
     assert_eq!(checks, 1, "the report was not checked by itself");
-    let ran = world.run(&["check", &id, "--json"]).await;
-    let check: Value = serde_json::from_str(&ran.stdout).unwrap_or_else(|_| panic!("{ran:?}"));
-    assert_eq!(check["totals"]["supported"], SOURCES, "{check:#}");
-    let asked = web.asked();
-    for path in &recorded {
-        assert_eq!(asked.iter().filter(|it| *it == path).count(), 1, "{path}: {asked:?}");
-    }
+    finish(&world, &web, &id, &recorded).await;
 }

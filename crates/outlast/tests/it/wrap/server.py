@@ -86,6 +86,8 @@ def call(id, name, arguments, token):
     if name == "ask":
         if "until" in arguments:
             until(arguments["until"])
+        if arguments.get("roots"):
+            send({"jsonrpc": "2.0", "id": "q0", "method": "roots/list"})
         answers["q1"] = threading.Event()
         send({"jsonrpc": "2.0", "id": "q1", "method": "elicitation/create", "params": {"message": "sure?", "requestedSchema": {"type": "object", "properties": {}}}})
         answers["q1"].wait(60)

@@ -346,18 +346,29 @@ async fn h7_a_client_that_comes_before_the_end_of_the_former_is_seen_waits_for_i
     assert_eq!(text(&next.call("wait", waiting(&wrapping, "go")).await), "done");
 }
 
+/// M4: a question for the user waits longer than any other request of the server: as long as the host process runs.
 #[tokio::test]
-async fn h7_a_question_that_no_client_answers_is_cancelled() {
+async fn m4_a_question_without_a_client_waits_for_the_next_one() {
     let wrapping = Wrapping::new().flags(&["--after", "300ms", "--idle-ms", "200"]);
     let mut wrapped = wrapping.start().await;
-    let arguments = json!({ "until": wrapping.path("go").to_str().unwrap() });
+    let arguments = json!({ "until": wrapping.path("go").to_str().unwrap(), "roots": true });
     wrapped.handed_off("ask", arguments.clone()).await;
     wrapped.kill().await;
     wrapping.release("go");
-    wrapping.is_over().await;
+    eventually("the server's other request is refused", || {
+        wrapping.log("").iter().any(|line| line.contains("no client is connected"))
+    })
+    .await;
+    tokio::time::sleep(Duration::from_millis(600)).await;
     let mut next = wrapping.start().await;
-    let answer = next.call("ask", arguments).await;
-    assert_eq!(text(&answer), "{\"action\": \"cancel\"}", "{answer}");
+    let question = next.message().await;
+    assert_eq!(question["method"], "elicitation/create", "{question}");
+    next.line(r#"{"jsonrpc":"2.0","id":"q1","result":{"action":"decline"}}"#).await;
+    let mut answer = next.call("ask", arguments.clone()).await;
+    if text(&answer).contains("still running") {
+        answer = next.call("ask", arguments).await;
+    }
+    assert!(text(&answer).contains("decline"), "{answer}");
     assert_eq!(wrapping.log(".calls").len(), 1, "it ran once");
 }
 

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use outlast_core::{Code, Job, JobState, Output, Progress, StateKind, Waits};
-use outlast_engine::Reading;
+use outlast_engine::JobSnapshot;
+use outlast_mirror::QuestionShape;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -33,6 +34,9 @@ pub(super) struct JobAnswer {
     /// The partial text of a running job (G8); never the result.
     #[serde(skip_serializing_if = "Option::is_none")]
     partial: Option<String>,
+    /// The question that the job waits for (M4).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    question: Option<QuestionShape>,
     #[serde(skip_serializing_if = "Option::is_none")]
     result_page: Option<ResultPage>,
 }
@@ -75,7 +79,7 @@ struct JobError {
 impl JobAnswer {
     /// Builds the answer about a job; a long result is cut to the part that starts at `offset`.
     pub(super) fn about(
-        reading: &Reading,
+        reading: &JobSnapshot,
         options: &JobsOptions,
         offset: u64,
     ) -> Result<Self, Refusal> {
@@ -120,8 +124,8 @@ impl JobAnswer {
         }
     }
 
-    fn from_unfinished(reading: &Reading, wait: Duration) -> Self {
-        let Reading { job, waits, .. } = reading;
+    fn from_unfinished(reading: &JobSnapshot, wait: Duration) -> Self {
+        let JobSnapshot { job, waits, .. } = reading;
         let status = JobStatus::of(job.state.kind(), job.was_claimed());
         let standing = shorten(&reading.read_standing().to_string());
         let mut next = format!(
@@ -130,6 +134,12 @@ impl JobAnswer {
             wait.as_secs()
         );
         let mut delay = 0;
+        if job.open_question().is_some() {
+            next.insert_str(
+                0,
+                "The job waits for an answer to `question`: tell the user, who alone answers it. ",
+            );
+        }
         if let Some(Waits::ForAWorker) = waits {
             delay = NO_WORKER_DELAY;
             next.push_str(&format!(" But tell the user first. {standing}."));
@@ -138,6 +148,7 @@ impl JobAnswer {
             done: false,
             progress: JobProgress::of(status, job.progress.as_ref()),
             partial: job.partial.as_deref().map(printable),
+            question: job.open_question().map(QuestionShape::new),
             polling: PollAdvice { recommended_next_action: GET, recommended_delay_seconds: delay },
             ..Self::new(job.id.to_string(), status, format!("{standing}."), &next)
         }
@@ -203,6 +214,7 @@ impl JobAnswer {
             user_message,
             next_instruction_for_model: next.to_owned(),
             partial: None,
+            question: None,
             result_page: None,
         }
     }
@@ -250,7 +262,7 @@ impl JobStatus {
     pub(super) fn of(state: StateKind, was_claimed: bool) -> Self {
         match state {
             StateKind::Queued if !was_claimed => Self::Queued,
-            StateKind::Queued | StateKind::Running => Self::Running,
+            StateKind::Queued | StateKind::Running | StateKind::Waiting => Self::Running,
             StateKind::Succeeded => Self::Completed,
             StateKind::Failed => Self::Failed,
             StateKind::Cancelled => Self::Cancelled,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use outlast_core::{Job, Key, Visibility, rules};
-use outlast_engine::Reading;
+use outlast_engine::JobSnapshot;
 use rmcp::model::JsonObject;
 use serde::Deserialize;
 use serde_json::{Number, Value};
@@ -17,7 +17,7 @@ use super::workflow::{Workflow, WorkflowArguments};
 use crate::arguments;
 use crate::caller::Caller;
 use crate::held::{self, HeldCall, ToldAgain};
-use crate::reply::{Answered, Refusal, ToolResult, answer_json};
+use crate::reply::{CallResult, Refusal, ToolResult, answer_json};
 use crate::text::echo_id;
 use crate::tool_names::jobs::{START, start_one};
 use crate::tools::instructions::DEEP_RESEARCH;
@@ -51,7 +51,7 @@ pub(super) struct WorkflowTool {
 
 impl WorkflowTool {
     /// Handles `start_<workflow>`.
-    pub(super) async fn start(&self, caller: &Caller, given: JsonObject) -> ToolResult<Answered> {
+    pub(super) async fn start(&self, caller: &Caller, given: JsonObject) -> ToolResult<CallResult> {
         let Self { jobs, workflow } = self;
         let tool = start_one(&workflow.name);
         jobs.start(caller, &tool, workflow, arguments::read(given)?).await
@@ -62,7 +62,7 @@ impl WorkflowTool {
         &self,
         caller: &mut Caller,
         given: JsonObject,
-    ) -> ToolResult<Answered> {
+    ) -> ToolResult<CallResult> {
         let Self { jobs, workflow } = self;
         let given: WorkflowArguments = arguments::read(given)?;
         let hash = workflow.input_hash(&given)?;
@@ -86,7 +86,7 @@ impl Jobs {
         &self,
         caller: &Caller,
         mut given: JsonObject,
-    ) -> ToolResult<Answered> {
+    ) -> ToolResult<CallResult> {
         let name = match given.remove("workflow") {
             Some(Value::String(name)) => name,
             Some(_) => return Err(Refusal::validation("workflow must be a string: its name")),
@@ -102,7 +102,7 @@ impl Jobs {
         tool: &str,
         workflow: &Workflow,
         given: WorkflowArguments,
-    ) -> ToolResult<Answered> {
+    ) -> ToolResult<CallResult> {
         let hash = workflow.input_hash(&given)?;
         let key = arguments::key(given.idempotency_key.as_deref(), hash);
         let keep = self.options.keep;
@@ -118,9 +118,9 @@ impl Jobs {
             return answer_json(&expired).map(Into::into);
         }
         let (id, state) = (job.id, job.state.kind());
-        let answer = JobAnswer::about(&Reading { job, now, waits: None }, &self.options, 0)?;
+        let answer = JobAnswer::about(&JobSnapshot { job, now, waits: None }, &self.options, 0)?;
         let answer = answer_json(&if started.existed { answer } else { answer.with_start() })?;
-        Ok(Answered::from_start(answer, id, state))
+        Ok(CallResult::from_start(answer, id, state))
     }
 
     fn no_workflow(&self, name: &str) -> Refusal {
@@ -150,7 +150,7 @@ impl Jobs {
         self.answer(&job_id, reading, 0)
     }
 
-    fn answer(&self, given: &str, reading: Option<Reading>, offset: u64) -> ToolResult {
+    fn answer(&self, given: &str, reading: Option<JobSnapshot>, offset: u64) -> ToolResult {
         answer_json(&match reading {
             Some(reading) => JobAnswer::about(&reading, &self.options, offset)?,
             None => JobAnswer::from_expired(given, &self.options),

@@ -59,7 +59,7 @@ impl Jobs {
 fn states(status: JobStatus) -> &'static [StateKind] {
     match status {
         JobStatus::Queued => &[StateKind::Queued],
-        JobStatus::Running => &[StateKind::Queued, StateKind::Running],
+        JobStatus::Running => &StateKind::UNFINISHED,
         JobStatus::Completed => &[StateKind::Succeeded],
         JobStatus::Failed => &[StateKind::Failed],
         JobStatus::Cancelled => &[StateKind::Cancelled],

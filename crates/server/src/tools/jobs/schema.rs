@@ -13,8 +13,8 @@ use crate::text::minutes;
 use crate::tool_names::jobs::{CANCEL, GET, LIST, START, start_one};
 use crate::tools::recipient::{Disclaimer, Recipient};
 use crate::tools::schema::{
-    ListedTool, cancels, describe, join, limit, list_tool, lists, object, one_of, priority, reads,
-    short_text, text, texts, tool,
+    ListedTool, cancels, describe, join, limit, list_tool, lists, object, one_of, priority,
+    question_schema, reads, short_text, text, texts, tool,
 };
 
 pub(super) fn tools(set: &Arc<Jobs>) -> Vec<ListedTool> {
@@ -224,6 +224,7 @@ fn answer() -> Value {
         "polling": object(polling, &["recommended_next_action", "recommended_delay_seconds"]),
         "result": { "type": ["object", "string", "null"] },
         "error": error,
+        "question": question_schema(),
         "result_page": object(page, &["offset", "total_bytes", "next_offset"])
     });
     let texts = texts(&["job_id", "user_message", "next_instruction_for_model", "partial"]);

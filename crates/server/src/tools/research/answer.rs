@@ -131,7 +131,7 @@ pub(super) fn answer_queued(
         "searchResults": [],
         "conversationId": id,
         "conversationPath": path,
-        "status": StatusWord::from(job.state.kind())
+        "status": StatusWord::from(job.kind())
     }));
     answer_with_text(text, shape)
 }

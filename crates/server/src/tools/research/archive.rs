@@ -6,7 +6,9 @@ use outlast_mirror::{ArchiveError, ArchivedConversation};
 use outlast_mirror::{StatusFile, StatusWord};
 
 use super::ask::AskedIn;
-use super::history::{ConversationShape, MessageShape, Notes, Show, ShownConversation, sanitise};
+use super::history::{
+    ConversationShape, HistoryNotes, MessageShape, Show, ShownConversation, sanitise,
+};
 use super::{Research, ResearchOptions, ResearchSet, status};
 use crate::reply::{Refusal, RefusalCode};
 use crate::text::printable;
@@ -106,6 +108,7 @@ fn show_archived(
         next_offset: None,
         read_on: None,
         partial: None,
+        question: None,
         conversation_path: Some(folder.to_string_lossy().into_owned()),
         provider: file.provider().to_owned(),
         usage: file.usage,
@@ -115,7 +118,7 @@ fn show_archived(
         citation_check: None,
     };
     conversation.shorten(show, limit)?;
-    ShownConversation::new(&conversation, status, None, standing, &Notes::default())
+    ShownConversation::new(&conversation, status, None, standing, &HistoryNotes::default())
 }
 
 /// Returns the status of a conversation without a status file: a search, or a call that waited for its report. Both had

@@ -19,6 +19,8 @@ pub(super) struct ResearchQuestion {
     pub(super) provider: Option<String>,
     /// The maximum cost of the run.
     pub(super) budget: Option<NanoUsd>,
+    /// Asks for an approval of the plan before the paid part of the run (M4).
+    pub(super) approve_plan: bool,
     pub(super) priority: i16,
     /// The key that the caller passed.
     pub(super) key: Option<Key>,
@@ -51,7 +53,11 @@ impl ResearchQuestion {
                 let (key, mode) = (given.idempotency_key.as_deref(), mode(given.fresh));
                 let question =
                     Self::check(given.query, given.effort, given.priority, key, mode, hash)?;
-                Ok(Self { provider: given.provider, budget, ..question })
+                let approve_plan = given.approve_plan;
+                check(!approve_plan || tool == deep_research::DEEP_RESEARCH, || {
+                    "approve_plan works for a new question, not for a follow-up".to_owned()
+                })?;
+                Ok(Self { provider: given.provider, budget, approve_plan, ..question })
             }
         }
     }
@@ -72,7 +78,17 @@ impl ResearchQuestion {
         let priority = check_priority(priority)?;
         let key = arguments::key(key, hash)?;
         let effort = effort.into();
-        Ok(Self { query, effort, provider: None, budget: None, priority, key, mode, hash })
+        Ok(Self {
+            query,
+            effort,
+            provider: None,
+            budget: None,
+            approve_plan: false,
+            priority,
+            key,
+            mode,
+            hash,
+        })
     }
 }
 
@@ -106,6 +122,8 @@ struct DeepResearchArguments {
     #[serde(default)]
     effort: EffortWord,
     budget_usd: Option<f64>,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    approve_plan: bool,
     #[serde(default)]
     priority: i64,
     #[serde(default, skip_serializing)]

@@ -20,7 +20,7 @@ use crate::caller::Caller;
 use crate::citations::{CheckSummary, check_of, last_report};
 use crate::held::{self, AnswerWith, AskAnew, HeldCall, HeldResult, REPLAYED, ToldAgain};
 use crate::identity::{AskedQuestion, Recognition};
-use crate::reply::{Answered, Refusal, RefusalCode, ToolResult};
+use crate::reply::{CallResult, Refusal, RefusalCode, ToolResult};
 use crate::text::echo_id;
 use crate::tool_names::research::{LIST, SEARCH, SEARCH_FOLLOWUP};
 use crate::tools::instructions::{
@@ -55,7 +55,7 @@ impl Research {
         caller: &mut Caller,
         tool: &'static str,
         given: JsonObject,
-    ) -> ToolResult<Answered> {
+    ) -> ToolResult<CallResult> {
         match tool {
             SEARCH | SEARCH_FOLLOWUP => self.search(caller, tool, given).await,
             _ => self.deep_research(caller, tool, given).await,
@@ -67,7 +67,7 @@ impl Research {
         caller: &mut Caller,
         tool: &'static str,
         mut given: JsonObject,
-    ) -> ToolResult<Answered> {
+    ) -> ToolResult<CallResult> {
         let conversation = take_conversation(tool, &mut given)?;
         let set = self.options.set;
         let asked = ResearchQuestion::read(set, tool, conversation.as_deref(), given)?;
@@ -79,10 +79,16 @@ impl Research {
             messages: research_messages(asked.effort, asked_in.said.drain(..), asked.query),
             effort: Some(asked.effort),
             budget: asked.budget,
+            approve_plan: asked.approve_plan,
             ..ResearchRequest::default()
         };
         let (visibility, answer_with) = self.answer_with(caller);
         let job = self.new_job(&caller.owner, tool, &asked_in, &ask, visibility)?;
+        if ask.approve_plan && job.profile.provider() != Profile::RESEARCHER {
+            return Err(Refusal::validation(
+                "approve_plan works with the provider `researcher` alone: leave it out, or name that provider",
+            ));
+        }
         let answer = HeldAnswer::Report;
         let ask_again = match asked.mode {
             CallMode::Attach => AskAnew::WithAKey,
@@ -123,7 +129,7 @@ impl Research {
         caller: &mut Caller,
         tool: &'static str,
         mut given: JsonObject,
-    ) -> ToolResult<Answered> {
+    ) -> ToolResult<CallResult> {
         let conversation = take_conversation(tool, &mut given)?;
         let arguments: SearchArguments = arguments::read(given)?;
         let filters = arguments.filters()?;
@@ -311,7 +317,7 @@ impl Research {
         caller: &mut Caller,
         call: HeldCall,
         asking: QuestionStyle,
-    ) -> ToolResult<Answered> {
+    ) -> ToolResult<CallResult> {
         let call = HeldCall { job: call.job.with_traceparent(caller.trace.as_ref()), ..call };
         let expected = self.engine.expects(&call.job.profile, &call.job.request);
         let outcome = |job: &Job| self.answer_if_ended(job, asking);
@@ -319,11 +325,11 @@ impl Research {
             // A job that only its held call knows is not shown before it has succeeded.
             HeldResult::Unfinished { job, .. } if job.is_shown() => {
                 let queued = answer::answer_queued(&job, asking, self.path_of(&job), &expected);
-                Ok(Answered::LeftRunning(queued, job.id))
+                Ok(CallResult::LeftRunning(queued, job.id))
             }
             carried => {
                 let mut answered = carried.into_answer()?;
-                if let Answered::Now(result) = &mut answered {
+                if let CallResult::Now(result) = &mut answered {
                     self.add_check(caller, result).await;
                 }
                 Ok(answered)

@@ -13,7 +13,7 @@ use crate::quoted::TextBlocks;
 use crate::reply::{Refusal, ToolResult, answer_with_blocks, without_nulls};
 use crate::text::echo_id;
 use crate::tool_names::research::{AWAIT, HISTORY, LIST};
-use crate::wait::{self, IdOrigin};
+use crate::wait::{self, IdOrigin, OnQuestion};
 
 /// The extent of the wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -141,7 +141,9 @@ impl Research {
             if let Some(reporter) = &mut caller.progress {
                 reporter.part_of(done, open.len());
             }
-            match wait::for_job(&self.engine, caller, job, None, IdOrigin::Any).await {
+            match wait::for_job(&self.engine, caller, job, None, IdOrigin::Any, OnQuestion::AskUser)
+                .await
+            {
                 Ok(Some(reading)) if !reading.job.state.kind().is_terminal() => {
                     return BatchWait::InPart;
                 }

@@ -22,11 +22,11 @@ use crate::caller::Caller;
 use crate::citations::{citation_check, last_report};
 use crate::quoted::{Quotation, TextBlocks};
 use crate::reply::{
-    Answered, Refusal, ToolResult, answer_with_blocks, answer_with_text, without_nulls,
+    CallResult, Refusal, ToolResult, answer_with_blocks, answer_with_text, without_nulls,
 };
 use crate::tool_names::research::{CHECK_CITATIONS, HISTORY};
 use crate::tools::outcome::outcome;
-use crate::wait::{self, IdOrigin};
+use crate::wait::{self, IdOrigin, OnQuestion};
 
 /// The maximum number of characters of a text.
 const MAX_TEXT_CHARS: usize = 1_000_000;
@@ -49,7 +49,7 @@ impl Research {
         &self,
         caller: &mut Caller,
         given: JsonObject,
-    ) -> ToolResult<Answered> {
+    ) -> ToolResult<CallResult> {
         let arguments: CheckArguments = arguments::read(given)?;
         let started = match (&arguments.conversation_id, &arguments.text) {
             (Some(id), None) => match self.check_report(caller, id, &arguments).await? {
@@ -67,17 +67,18 @@ impl Research {
             }
         };
         if caller.takes_tasks && !started.job.state.kind().is_terminal() {
-            return Ok(Answered::Task(Box::new(started.job)));
+            return Ok(CallResult::Task(Box::new(started.job)));
         }
         let id = started.job.id;
         let whose = if started.existed { IdOrigin::Any } else { IdOrigin::JustMade };
-        let reading = wait::for_job(&self.engine, caller, &id, None, whose).await?;
+        let reading =
+            wait::for_job(&self.engine, caller, &id, None, whose, OnQuestion::Nothing).await?;
         let removed = "the report was removed while it was checked";
         let job = reading.ok_or_else(|| Refusal::validation(removed))?.job;
         let state = job.state.kind();
         match self.check_outcome(&job) {
             Some(outcome) => outcome.map(Into::into),
-            None => Ok(Answered::from_start(unfinished(&job), id, state)),
+            None => Ok(CallResult::from_start(unfinished(&job), id, state)),
         }
     }
 
@@ -222,7 +223,7 @@ fn line(claim: &CheckedClaim) -> String {
 fn unfinished(job: &Job) -> rmcp::model::CallToolResult {
     let status = match job.state {
         JobState::Queued { .. } => StatusWord::Pending,
-        _ => StatusWord::from(job.state.kind()),
+        _ => StatusWord::from(job.kind()),
     };
     let shape = without_nulls(json!({ "conversationId": conversation_of(job), "status": status }));
     answer_with_text(

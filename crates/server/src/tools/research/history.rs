@@ -3,7 +3,9 @@
 use outlast_core::conversation::{Conversation, ConversationMessage};
 use outlast_core::{ConversationId, Job, JobState, Role, StateKind, Waits};
 use outlast_engine::ReportCheck;
-use outlast_mirror::{CostShape, ProgressShape, SearchResult, StatusFile, UsageShape};
+use outlast_mirror::{
+    CostShape, ProgressShape, QuestionShape, SearchResult, StatusFile, UsageShape,
+};
 use rmcp::model::{ContentBlock, JsonObject};
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -50,6 +52,8 @@ pub(super) struct ConversationShape {
     pub(super) read_on: Option<String>,
     /// The partial text of the running turn (G8). It is not a message, and disappears when the turn ends.
     pub(super) partial: Option<String>,
+    /// The question that the running turn waits for (M4).
+    pub(super) question: Option<QuestionShape>,
     pub(super) conversation_path: Option<String>,
     /// The provider of the conversation (P1).
     pub(super) provider: String,
@@ -127,7 +131,7 @@ impl ShownConversation {
         status: StatusFile,
         progress: Option<ProgressShape>,
         standing: String,
-        notes: &Notes,
+        notes: &HistoryNotes,
     ) -> Result<Self, Refusal> {
         let blocks = blocks(shape, &standing, notes);
         let conversation = without_nulls(as_json(shape)?);
@@ -207,7 +211,7 @@ impl Research {
         }
         let notes = match show.offset {
             None => notes(&conversation, &shape),
-            Some(_) => Notes::default(),
+            Some(_) => HistoryNotes::default(),
         };
         let mut shown = ShownConversation::new(&shape, status, progress, standing, &notes)?;
         if conversation.last_output().is_some() {
@@ -251,6 +255,7 @@ fn shape(
         next_offset: None,
         read_on: None,
         partial: conversation.last().partial.as_deref().map(printable),
+        question: conversation.last().open_question().map(QuestionShape::new),
         conversation_path: path,
         provider: conversation.provider().to_owned(),
         usage: last.map(|_| (&conversation.usage()).into()),
@@ -284,15 +289,15 @@ pub(super) fn sanitise(mut status: StatusFile) -> StatusFile {
 
 /// The text after the messages of a conversation.
 #[derive(Default)]
-pub(super) struct Notes {
+pub(super) struct HistoryNotes {
     /// The sources of the last report.
     sources: String,
     /// Its cost, and remarks for the reader.
     remarks: String,
 }
 
-fn notes(conversation: &Conversation, shape: &ConversationShape) -> Notes {
-    let Some(output) = conversation.last_output() else { return Notes::default() };
+fn notes(conversation: &Conversation, shape: &ConversationShape) -> HistoryNotes {
+    let Some(output) = conversation.last_output() else { return HistoryNotes::default() };
     let mut remarks = String::new();
     if let (Some(usage), Some(cost)) = (&shape.usage, &shape.cost) {
         remarks.line(&render::usage(usage, cost, &model(output.model.as_deref())));
@@ -301,11 +306,15 @@ fn notes(conversation: &Conversation, shape: &ConversationShape) -> Notes {
     if let Some(check) = &shape.citation_check {
         remarks.line(&check.line);
     }
-    Notes { sources: render::sources(output), remarks }
+    HistoryNotes { sources: render::sources(output), remarks }
 }
 
 /// Renders the text: the messages of assistants are reports, each in a separate block.
-fn blocks(conversation: &ConversationShape, standing: &str, notes: &Notes) -> Vec<ContentBlock> {
+fn blocks(
+    conversation: &ConversationShape,
+    standing: &str,
+    notes: &HistoryNotes,
+) -> Vec<ContentBlock> {
     let id = &conversation.conversation_id;
     let mut text = TextBlocks::new(
         id,

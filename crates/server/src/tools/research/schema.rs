@@ -15,7 +15,7 @@ use crate::tool_names::research::{
 use crate::tools::recipient::Recipient;
 use crate::tools::schema::{
     ListedTool, asks, cancels, domains, flag, join, limit, list_tool, lists, object, one_of,
-    open_object, priority, query, reads, recency, short_text, text, texts, tool,
+    open_object, priority, query, question_schema, reads, recency, short_text, text, texts, tool,
 };
 
 pub(super) fn tools(set: &Arc<Research>) -> Vec<ListedTool> {
@@ -149,7 +149,10 @@ fn questions(set: &Arc<Research>) -> Vec<ListedTool> {
             format!(
                 "{research}{providers} {earlier} Give full context: earlier chat is not seen. {UNTRUSTED}{long_warning}"
             ),
-            question(&["query"], research_options(set, "Who answers, if not the first.")),
+            question(
+                &["query"],
+                with_approval(set, research_options(set, "Who answers, if not the first.")),
+            ),
         ),
         asking(
             followup,
@@ -235,6 +238,19 @@ fn research(options: &ResearchOptions, depth: &str) -> String {
             options.inline_budget.as_secs()
         ),
     }
+}
+
+/// Adds the approval of the plan, if the researcher is configured (M4).
+fn with_approval(set: &Research, options: Value) -> Value {
+    let is_there =
+        set.options.profiles.iter().any(|profile| profile.provider() == Profile::RESEARCHER);
+    if set.options.set != ResearchSet::AnyProvider || !is_there {
+        return options;
+    }
+    let mut approve = flag();
+    approve["description"] =
+        json!("Researcher only: the user approves the plan before it is paid.");
+    join(options, json!({ "approve_plan": approve }))
 }
 
 fn research_options(set: &Research, provider_text: &str) -> Value {
@@ -329,6 +345,7 @@ fn history() -> Value {
     });
     let required = ["conversationId", "createdAt", "updatedAt", "messageCount", "messages"];
     let more = texts(&["provider", "partial", "status", "statusMessage"]);
+    let more = join(more, json!({ "question": question_schema() }));
     let one = json!({
         "properties": join(join(texts(&required), more), parts),
         "required": required

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::caller::Caller;
-use crate::reply::{Answered, ToolResult};
+use crate::reply::{CallResult, ToolResult};
 use crate::tool_names::research::DEEP_RESEARCH;
 
 /// A provider that answers at once, or never.
@@ -140,7 +140,7 @@ pub(super) async fn research(oracle: Oracle, mode: ResearchMode) -> Research {
     Research::new(engine, options)
 }
 
-async fn call(set: &Research, owner: &str, tool: &str, arguments: Value) -> ToolResult<Answered> {
+async fn call(set: &Research, owner: &str, tool: &str, arguments: Value) -> ToolResult<CallResult> {
     let Value::Object(arguments) = arguments else { panic!("not an object") };
     let tools = set.list_tools();
     let listed = tools.iter().find(|listed| listed.tool.name == tool).unwrap();
@@ -149,7 +149,7 @@ async fn call(set: &Research, owner: &str, tool: &str, arguments: Value) -> Tool
 
 /// Returns the structured content and the text of a call that must succeed.
 async fn ask(set: &Research, owner: &str, tool: &str, arguments: Value) -> (Value, String) {
-    let (Ok(Answered::Now(answer)) | Ok(Answered::LeftRunning(answer, _))) =
+    let (Ok(CallResult::Now(answer)) | Ok(CallResult::LeftRunning(answer, _))) =
         call(set, owner, tool, arguments).await
     else {
         panic!("refused, or a task")

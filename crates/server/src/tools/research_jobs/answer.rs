@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use outlast_core::{Body, Failure, Job, JobState, Output, Request, Standing, Waits};
-use outlast_engine::Reading;
+use outlast_engine::JobSnapshot;
+use outlast_mirror::QuestionShape;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -23,14 +24,17 @@ pub(super) struct ResearchJobAnswer {
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<String>,
     elapsed_sec: f64,
+    /// The question that the job waits for (M4).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    question: Option<QuestionShape>,
     message: String,
 }
 
 impl ResearchJobAnswer {
     /// Builds the answer about a job. Takes ownership, because a report may have several megabytes and is moved into the
     /// answer.
-    pub(super) fn about(reading: Reading, options: &ResearchJobsOptions) -> Self {
-        let Reading { job, now, waits } = reading;
+    pub(super) fn about(reading: JobSnapshot, options: &ResearchJobsOptions) -> Self {
+        let JobSnapshot { job, now, waits } = reading;
         let stop_text = job.stop_text();
         let run_left = job.run_left_text();
         let mut answer = Self {
@@ -39,6 +43,7 @@ impl ResearchJobAnswer {
             response: None,
             error: None,
             elapsed_sec: seconds(job.elapsed(now)),
+            question: job.open_question().map(QuestionShape::new),
             message: String::new(),
         };
         match job.state {
@@ -87,6 +92,7 @@ impl ResearchJobAnswer {
             response: None,
             error: None,
             elapsed_sec: 0.0,
+            question: None,
             message: format!(
                 "There is no job with this id. Finished jobs are kept for {minutes} minutes after their end; check \
                  the id, or call {START} again."

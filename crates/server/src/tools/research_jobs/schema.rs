@@ -10,8 +10,8 @@ use crate::text::minutes;
 use crate::tool_names::research_jobs::{CANCEL, POLL, START};
 use crate::tools::recipient::Recipient;
 use crate::tools::schema::{
-    ListedTool, asks, cancels, describe, flag, join, list_tool, messages, object, one_of, reads,
-    short_text, texts, tool,
+    ListedTool, asks, cancels, describe, flag, join, list_tool, messages, object, one_of,
+    question_schema, reads, short_text, texts, tool,
 };
 
 pub(super) fn tools(set: &Arc<ResearchJobs>) -> Vec<ListedTool> {
@@ -79,6 +79,10 @@ fn job_input(description: &str) -> Value {
 fn output() -> Value {
     let status = ["CREATED", "IN_PROGRESS", "COMPLETED", "FAILED", "CANCELLED", "NOT_FOUND"];
     let texts = texts(&["jobId", "response", "error", "message"]);
-    let parts = json!({ "status": { "enum": status }, "elapsedSec": { "type": "number" } });
+    let parts = json!({
+        "status": { "enum": status },
+        "elapsedSec": { "type": "number" },
+        "question": question_schema()
+    });
     object(join(texts, parts), &["jobId", "status", "elapsedSec", "message"])
 }

@@ -2,7 +2,7 @@
 
 use std::fs::File;
 
-use outlast_core::{EndNotices, Inserted, Job, NewJob};
+use outlast_core::{EndNotices, InsertOutcome, Job, NewJob};
 use outlast_testkit::clock::ManualClock;
 use outlast_testkit::store_suite::{a_job, an_insert};
 use tempfile::TempDir;
@@ -25,11 +25,11 @@ fn fixture() -> Fixture {
     open::make_files(&path).unwrap();
     let lock = WriteLock::open(&lock_path, Duration::from_secs(60)).unwrap();
     let connection = open::prepare(&path, Some(&lock)).unwrap();
-    let reader = open::connect(&path, open::Access::Read).unwrap();
-    let file = Arc::new(DatabaseFile::of(&path, open::Access::Read).unwrap());
+    let reader = open::connect(&path, open::ConnectionPurpose::Read).unwrap();
+    let file = Arc::new(DatabaseFile::of(&path, open::ConnectionPurpose::Read).unwrap());
     let clock = Arc::new(ManualClock::default());
     let commits = Arc::new(OwnCommits::new());
-    let mark = Mark::open_shared((&path).into()).unwrap();
+    let mark = LockedMarkFile::open_shared((&path).into()).unwrap();
     let thread = WriterThread {
         connection,
         file,
@@ -46,7 +46,7 @@ fn fixture() -> Fixture {
 
 fn add(tx: &mut Tx<'_>, job: NewJob) -> Result<Job, Fault> {
     match insert::insert(tx, an_insert(job), EndNotices::Off)? {
-        Inserted::New(job) | Inserted::Existing { job, .. } => Ok(job),
+        InsertOutcome::New(job) | InsertOutcome::Existing { job, .. } => Ok(job),
     }
 }
 
@@ -170,5 +170,5 @@ async fn words_are_put_when_the_writer_rests_and_a_damaged_job_holds_up_no_other
     };
     tokio::time::timeout(Duration::from_secs(60), resting).await.expect("the words are put");
     assert_eq!(put(), [2], "those of the job that can be read");
-    assert_eq!(search::read_owed(&fixture.reader).unwrap(), Owed::Nothing);
+    assert_eq!(search::read_owed(&fixture.reader).unwrap(), PendingText::Nothing);
 }

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use outlast_core::{Checkpoint, Job, JobState, Lease, RescueBy, Rescued, Scope, Store, StoreError};
+use outlast_core::{
+    Checkpoint, Job, JobState, Lease, RescueBy, RescueOutcome, Scope, Store, StoreError,
+};
 
 use super::{StorePair, TRIES};
 use crate::model::TestedStore;
@@ -15,8 +17,8 @@ impl<S: TestedStore> StorePair<'_, S> {
         &self,
         via: usize,
         dead: &RescueBy,
-        model: &Result<Rescued, StoreError>,
-    ) -> Result<Rescued, StoreError> {
+        model: &Result<RescueOutcome, StoreError>,
+    ) -> Result<RescueOutcome, StoreError> {
         let expected = model.as_ref().map_or(0, |rescued| rescued.jobs);
         let mut rescued = self.handles[via].rescue(dead).await?;
         for _ in 0..TRIES {
@@ -25,7 +27,7 @@ impl<S: TestedStore> StorePair<'_, S> {
             }
             tokio::time::sleep(Duration::from_millis(2)).await;
             let again = self.handles[via].rescue(dead).await?;
-            rescued = Rescued { jobs: rescued.jobs + again.jobs, ..again };
+            rescued = RescueOutcome { jobs: rescued.jobs + again.jobs, ..again };
         }
         Ok(rescued)
     }
