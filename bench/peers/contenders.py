@@ -59,10 +59,11 @@ def all_of(outlast, peers, simulator, redis, postgres):
     fastmcp = {"tool": "research", "installed": [peers / "fastmcp-python/lib"]}
     docket = {"jobs": "task", "modern": True, **fastmcp}
     wide = {"FASTMCP_DOCKET_CONCURRENCY": "1000"}
-    own = {**provider, **limits, "OUTLAST_DETACH": "false"}
+    # As users install it, and in one process.
+    installed, own = {**provider, **limits}, {**provider, **limits, "OUTLAST_DETACH": "false"}
     found = [
-        Contender("outlast", [outlast, "serve"], environment=own, **ours),
-        Contender("outlast, detached", [outlast, "serve"], environment={**own, "OUTLAST_DETACH": "auto"}, **ours),
+        Contender("outlast", [outlast, "serve"], environment=installed, **ours),
+        Contender("outlast, one process", [outlast, "serve"], environment=own, **ours),
         Contender("outlast, PostgreSQL", [outlast, "serve", "--store", postgres], environment={**own, "OUTLAST_OWNER": "bench"}, **ours),
         Contender(
             "vendor's server",

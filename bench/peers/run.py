@@ -60,13 +60,14 @@ async def measure(options, simulator):
         return [all_[name] for name in names]
 
     small = options.short
-    blocking = of("outlast", "outlast, detached", "vendor's server", "bare SDK", "FastMCP")
+    blocking = of("outlast", "outlast, one process", "vendor's server", "bare SDK", "FastMCP")
     tasks = of("FastMCP tasks", "FastMCP tasks, Redis")
     add(await step("cold start", work.cold_start([*blocking, *tasks], 2 if small else 15)))
     add(await step("memory", work.memory([*blocking, *tasks], 5 if small else 100)))
-    add(await step("calls", work.calls(blocking, 1 if small else 10, 5 if small else 30)))
-    add(await step("32 callers", work.callers(blocking, 32, 1 if small else 10, 1 if small else 3)))
-    for one in of("outlast", "outlast, detached", "outlast, PostgreSQL"):
+    for stream in work.STREAMS:
+        add(await step(f"calls, {stream}", work.calls(blocking, 1 if small else 10, 5 if small else 30, stream)))
+        add(await step(f"32 callers, {stream}", work.callers(blocking, 32, 1 if small else 10, 1 if small else 3, stream)))
+    for one in of("outlast", "outlast, one process", "outlast, PostgreSQL"):
         add({one.name: await step(f"wake-up: {one.name}", work.wake_up(one, simulator, 3 if small else 100))})
     for one in of("outlast", "outlast, PostgreSQL"):
         found = await step(f"wake-up in another process: {one.name}", work.wake_up(one, simulator, 3 if small else 50, other=True))

@@ -9,6 +9,8 @@ import time
 from client import Client, Gone, timed
 
 REPORT = "ok;words=4500;delay_ms=0"
+# How a provider sends a report of 30 kB: an event for five words, as the simulator does, or a few large ones.
+STREAMS = {"small": REPORT, "large": "ok;words=4500;chunks=4;delay_ms=0"}
 
 
 def middle(values):
@@ -58,14 +60,15 @@ async def memory(contenders, calls):
     return figures
 
 
-async def calls(contenders, blocks, each):
+async def calls(contenders, blocks, each, stream):
     """Calls that the provider answers at once, one after the other."""
+    report = STREAMS[stream]
     clients = [await Client(one.fresh()).start() for one in contenders]
     took, worked = {one.name: [] for one in contenders}, {one.name: 0.0 for one in contenders}
     for block in range(blocks + 1):
         for client in clients:
             before = client.cpu()
-            times = [await timed(client.research(REPORT)) for _ in range(each)]
+            times = [await timed(client.research(report)) for _ in range(each)]
             if block:  # the first is for getting warm
                 took[client.contender.name] += times
                 worked[client.contender.name] += client.cpu() - before
@@ -73,18 +76,20 @@ async def calls(contenders, blocks, each):
         await client.close()
     name = lambda client: client.contender.name
     return {
-        name(one): {"call": both(took[name(one)]), "call_cpu": worked[name(one)] * 1e3 / (blocks * each)} for one in clients
+        name(one): {f"call_{stream}": both(took[name(one)]), f"call_cpu_{stream}": worked[name(one)] * 1e3 / (blocks * each)}
+        for one in clients
     }
 
 
-async def callers(contenders, count, each, rounds):
+async def callers(contenders, count, each, rounds, stream):
     """So many callers at once: calls a second, the middle of the rounds."""
+    report = STREAMS[stream]
     clients = [await Client(one.fresh()).start() for one in contenders]
     paces = {one.name: [] for one in contenders}
 
     async def caller(client):
         for _ in range(each):
-            await client.research(REPORT)
+            await client.research(report)
 
     for turn in range(rounds + 1):
         for client in clients:
@@ -94,7 +99,7 @@ async def callers(contenders, count, each, rounds):
                 paces[client.contender.name].append(count * each / (time.perf_counter() - began))
     for client in clients:
         await client.close()
-    return {name: {"pace": middle(found)} for name, found in paces.items()}
+    return {name: {f"pace_{stream}": middle(found)} for name, found in paces.items()}
 
 
 async def wake_up(contender, simulator, rounds, other=False, pause=None):

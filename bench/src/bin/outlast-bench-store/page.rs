@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use outlast_core::{
-    Body, Cost, Insert, Inserted, JobQuery, Output, Scope, Settlement, StateKind, Store, Usage,
-    WorkerId,
+    Body, Cost, Insert, InsertOutcome, JobQuery, Output, Scope, Settlement, StateKind, Store,
+    Usage, WorkerId,
 };
 use outlast_store::{StorePlace, copy};
 use outlast_testkit::store_suite::profiles;
@@ -133,7 +133,7 @@ fn report(words: usize, seed: u64) -> String {
 /// Inserts and ends jobs, from question to report; one in a thousand belongs to another owner, and the first is
 /// cancelled.
 async fn fill(store: &Arc<dyn Store>, jobs: usize) {
-    if let Inserted::New(job) = store.insert(question(0)).await.unwrap() {
+    if let InsertOutcome::New(job) = store.insert(question(0)).await.unwrap() {
         store.cancel(&Scope::Operator, &job.id).await.unwrap();
     }
     let next = Arc::new(AtomicUsize::new(1));

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use outlast_core::{Inserted, Store as _};
+use outlast_core::{InsertOutcome, Store as _};
 use outlast_testkit::postgres;
 
 use crate::beside_others::open;
@@ -22,7 +22,7 @@ const DRAWN: &str = "currval(pg_get_serial_sequence('jobs', 'seq'))";
 pub(crate) async fn script_of_an_insert(url: &str, dir: &Path) -> PathBuf {
     let store = open(&format!("{url}%20-clog_statement%3Dall")).await;
     // The first insert over a connection differs only in the statements before it.
-    let Ok(Inserted::New(job)) = store.insert(new_job(OWNER)).await else { unreachable!() };
+    let Ok(InsertOutcome::New(job)) = store.insert(new_job(OWNER)).await else { unreachable!() };
     let id = job.id.to_string();
     let log = std::fs::read_to_string(server_log(url).await).unwrap();
     let mut script = String::from("\\startpipeline\n");

@@ -20,7 +20,9 @@ use std::time::Duration;
 
 use clap::Parser;
 use cluster::Pair;
-use outlast_core::{Inserted, Job, JobId, NewJob, OwnerId, Profile, Rev, Scope, Store, Visibility};
+use outlast_core::{
+    InsertOutcome, Job, JobId, NewJob, OwnerId, Profile, Rev, Scope, Store, Visibility,
+};
 use outlast_store::{Judgement, PostgresOptions, PostgresStore};
 use outlast_testkit::store_suite::an_insert;
 use serde_json::json;
@@ -142,7 +144,7 @@ async fn write(store: Arc<PostgresStore>, process: usize, owner: String, told: A
         let insert = an_insert(a_job(&owner));
         let is_after = told.promoted.load(Ordering::SeqCst);
         match store.insert(insert).await {
-            Ok(Inserted::New(job) | Inserted::Existing { job, .. }) => {
+            Ok(InsertOutcome::New(job) | InsertOutcome::Existing { job, .. }) => {
                 let is_before = !told.killed.load(Ordering::SeqCst);
                 let Job { id, rev, .. } = job;
                 let acknowledged = Acknowledged { id, rev, process, is_before, is_after };

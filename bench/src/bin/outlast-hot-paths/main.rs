@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use clap::{Parser, ValueEnum};
 use outlast_core::{
-    Body, Cost, Inserted, JobId, JobQuery, NewJob, Output, OwnerId, Scope, Settlement, Store,
+    Body, Cost, InsertOutcome, JobId, JobQuery, NewJob, Output, OwnerId, Scope, Settlement, Store,
     Usage, WorkerId,
 };
 use outlast_provider::fuzzing::follow;
@@ -76,7 +76,7 @@ fn newest() -> JobQuery {
 async fn insert(store: &SqliteStore) -> JobId {
     let insert = an_insert(NewJob { owner: OwnerId::new("ann"), ..a_job() });
     match store.insert(insert).await.unwrap() {
-        Inserted::New(job) | Inserted::Existing { job, .. } => job.id,
+        InsertOutcome::New(job) | InsertOutcome::Existing { job, .. } => job.id,
     }
 }
 

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use outlast_core::{
-    Body, Cancelled, Checkpoint, Cost, Inserted, JobId, NewJob, Output, OwnerId, RemoteRun, Scope,
-    Settlement, Store, Usage, WorkerId,
+    Body, CancelOutcome, Checkpoint, Cost, InsertOutcome, JobId, NewJob, Output, OwnerId,
+    RemoteRun, Scope, Settlement, Store, Usage, WorkerId,
 };
 use outlast_store::{SqliteStore, SystemClock};
 use outlast_testkit::store_suite::{a_job, an_insert, profiles};
@@ -43,13 +43,13 @@ pub(crate) async fn run(folder: &Path, jobs: usize) {
 async fn one_job(store: &dyn Store, caller: usize) {
     let owner = OwnerId::new(format!("caller-{caller}"));
     let insert = an_insert(NewJob { owner: owner.clone(), ..a_job() });
-    let Inserted::New(made) = store.insert(insert).await.unwrap() else {
+    let InsertOutcome::New(made) = store.insert(insert).await.unwrap() else {
         panic!("no key, no other job")
     };
     say("inserted", &made.id);
     if fastrand::u8(..) < 30 {
         let cancelled = store.cancel(&Scope::Owner(owner), &made.id).await.unwrap();
-        if matches!(cancelled, Cancelled::Now(_)) {
+        if matches!(cancelled, CancelOutcome::Now(_)) {
             say("cancelled", &made.id);
         }
         return;
