@@ -5,6 +5,9 @@ What must hold, whenever its worker was killed:
 - no request whose answer was recorded is sent again: each repeated request belongs to a step that was open when its
   worker was killed.
 
+With --term, workers are ended with SIGTERM while the model works on an answer that has a price. Such a worker waits for
+the answer and records it, so no run ends with SUBMIT_UNKNOWN and nothing at all is sent again.
+
 The model, the search engine and the web are the simulator's. Every run has a store of its own.
 """
 
@@ -53,6 +56,12 @@ class Run:
         command = [self.world.outlast, *arguments]
         return subprocess.run(command, env=self.environment, capture_output=True, text=True, timeout=limit)
 
+    def set_prices(self):
+        """Gives each answer a price, and forbids to buy one again."""
+        folder = self.folder / ".config" / "outlast"
+        folder.mkdir(parents=True)
+        (folder / "outlast.toml").write_text("[researcher]\nprice_in = 1\nprice_out = 1\nmax_resend_usd = 0\n")
+
     def start(self):
         """Creates the job; the background worker that comes with it is the first to be killed."""
         started = self.outlast("research", "--detach", QUESTION)
@@ -81,17 +90,22 @@ class Run:
                 if b"worker" in line and mark in environment and b"keeper" not in line:
                     yield int(entry.name)
 
-    def kill(self):
-        """Kills its worker; true if the run was under way."""
+    def kill(self, number=signal.SIGKILL):
+        """Ends its worker; true if the run was under way."""
         was_running = self.state() == "running"
         killed = 0
         for pid in self.workers():
             try:
-                os.kill(pid, signal.SIGKILL)
+                os.kill(pid, number)
                 killed += 1
             except ProcessLookupError:
                 pass
         return bool(killed and was_running)
+
+    def asks_the_model(self):
+        """True while an answer of the model is awaited."""
+        free = "('read', 'search', 'decision')"
+        return bool(self.read(f"SELECT 1 FROM steps WHERE state = 'sending' AND kind NOT IN {free} LIMIT 1"))
 
     def worker(self):
         command = [self.world.outlast, "worker", "--until-idle"]
@@ -180,12 +194,41 @@ class World:
             shutil.rmtree(run.folder, ignore_errors=True)
         return hits
 
+    def terminate(self, number, expected):
+        """Ends the worker of a new run with SIGTERM during an answer of the model. Returns 1 if it was hit."""
+        run = Run(self, f"term-{number}", 150)
+        run.set_prices()
+        run.start()
+        wanted, hit, until = self.random.randrange(1, 9), False, time.monotonic() + LIMIT
+        while run.state() in ("running", "queued") and time.monotonic() < until and not hit:
+            time.sleep(0.01)
+            if run.asks_the_model():
+                answered = run.read("SELECT count(*) FROM steps WHERE state = 'done' AND tokens_out > 0")[0][0]
+                hit = answered >= wanted and run.kill(signal.SIGTERM)
+        while hit and any(run.workers()) and time.monotonic() < until:
+            time.sleep(0.02)
+        process = run.worker()
+        self.await_end(run)
+        process.wait()
+        self.counts["runs"] += 1
+        if run.state() != "succeeded":
+            self.problems.append(f"run {number} is {run.state()}: {run.outlast('jobs', 'show', run.job).stdout}")
+        elif run.result() != expected:
+            self.problems.append(f"run {number} has another text or other sources")
+        repeated, _ = run.sent_again()
+        if repeated:
+            self.problems.append(f"run {number}: {repeated} requests were sent again")
+        if not self.problems:
+            shutil.rmtree(run.folder, ignore_errors=True)
+        return int(hit)
+
 
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--outlast", required=True)
     parser.add_argument("--simulator", required=True)
     parser.add_argument("--kills", type=int, default=5000)
+    parser.add_argument("--term", type=int, default=0, help="end this many workers with SIGTERM instead")
     parser.add_argument("--seed", type=int, default=None)
     given = parser.parse_args()
     seed = given.seed if given.seed is not None else random.randrange(1 << 31)
@@ -193,6 +236,12 @@ def main():
     world = World(given.outlast, given.simulator, seed)
     try:
         expected, kills, number = world.undisturbed(), 0, 0
+        while kills < given.term and not world.problems:
+            number += 1
+            kills += world.terminate(number, expected)
+            if number % 50 == 0:
+                print(f"after {kills} ends", file=sys.stderr, flush=True)
+        given.kills = 0 if given.term else given.kills
         while kills < given.kills and not world.problems:
             number += 1
             kills += world.disturb(number, min(1 + world.random.randrange(6), given.kills - kills), expected)
@@ -203,13 +252,17 @@ def main():
     for name, count in sorted(world.counts.items()):
         print(f"{count:>6} {name}")
     late = sorted(world.resumed)
-    print(f"resumed after {late[len(late) // 2]:.2f} s in the middle, {late[-1]:.2f} s at most")
+    if late:
+        print(f"resumed after {late[len(late) // 2]:.2f} s in the middle, {late[-1]:.2f} s at most")
     for problem in world.problems[:20]:
         print(f"PROBLEM {problem}")
     if world.problems:
         print(f"the stores are kept: {world.folder}", file=sys.stderr)
         sys.exit(1)
     shutil.rmtree(world.folder, ignore_errors=True)
+    if given.term:
+        print(f"held: {kills} ends with SIGTERM during an answer of the model, every report the same, nothing sent again")
+        return
     print(f"held: {kills} kills, every report the same, no answered request sent again")
 
 
