@@ -274,6 +274,10 @@ pub trait Store: Send + Sync {
     /// This process's own changes are seen at once; those of other processes within `wait.look_every`.
     /// Level-triggered: nothing that happened between two calls is missed. Cancel-safe.
     async fn changes(&self, after: Rev, wait: ChangeWait) -> Result<Changes, StoreError>;
+    /// Stores `value` under a name that has no value, and returns the value that the name has then: of several processes
+    /// that create a setting at once, all get the same value. Not a change: the rev stays the same.
+    async fn create_setting(&self, name: &str, value: &str) -> Result<String, StoreError>;
+
 }
 
 /// The jobs that a read of a store may see.

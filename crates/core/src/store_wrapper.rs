@@ -106,5 +106,6 @@ wrapper_of! {
     Spend: fn spend(&self, scope: &Scope, query: &SpendQuery) -> Vec<SpendSum>;
     GetSetting: fn get_setting(&self, name: &str) -> Option<String>;
     PutSetting: fn put_setting(&self, name: &str, value: &str) -> ();
+    CreateSetting: fn create_setting(&self, name: &str, value: &str) -> String;
     Changes: fn changes(&self, after: Rev, wait: ChangeWait) -> Changes;
 }

@@ -202,6 +202,11 @@ impl Engine {
         self.shared.store.put_setting(name, value).await
     }
 
+    /// Stores a value under a name that has none, and returns the value that the name has then.
+    pub async fn create_setting(&self, name: &str, value: &str) -> Result<String, StoreError> {
+        self.shared.store.create_setting(name, value).await
+    }
+
     /// Returns a conversation with the turns that may be shown; `None` if the owner has no such conversation.
     pub async fn conversation(
         &self,

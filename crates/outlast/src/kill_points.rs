@@ -128,6 +128,7 @@ impl StoreWrapper for KillPointStore {
             | StoreMethod::RecordAnswer
             | StoreMethod::GetSetting
             | StoreMethod::PutSetting
+            | StoreMethod::CreateSetting
             | StoreMethod::HasWorker
             | StoreMethod::CountQueued
             | StoreMethod::QueuePosition

@@ -565,6 +565,11 @@ impl Store for MemoryStore {
         let _ = tokio::time::timeout(wait.at_most, rev.wait_for(|rev| *rev > after)).await;
         let (tables, now) = (self.tables(), self.clock.now());
         let mut changed: Vec<&Job> = tables.jobs().filter(|job| job.rev > after).collect();
+    async fn create_setting(&self, name: &str, value: &str) -> Result<String, StoreError> {
+        let mut tables = self.tables();
+        Ok(tables.kept.entry(name.to_owned()).or_insert_with(|| value.to_owned()).clone())
+    }
+
         changed.sort_by_key(|job| job.rev);
         let due = tables.records.values().filter_map(|record| match &record.job.state {
             JobState::Queued { run_at } => Some(*run_at).filter(|run_at| *run_at > now),

@@ -551,6 +551,17 @@ impl Store for SqliteStore {
         let watch = self.file_watch.get_or_init(|| FileWatch::start(&self.path)).as_ref();
         let deadline = Instant::now() + wait.at_most.min(MAX_WAIT);
         let every = wait.look_every.clamp(MIN_INTERVAL, MAX_WAIT);
+    async fn create_setting(&self, name: &str, value: &str) -> Result<String, StoreError> {
+        let kept = [name.to_owned(), value.to_owned()];
+        let create = move |tx: &mut tx::Tx<'_>| {
+            let insert = "INSERT OR IGNORE INTO kept (name, value) VALUES (?1, ?2)";
+            sql::execute(tx.connection, insert, kept.clone())?;
+            let select = "SELECT value FROM kept WHERE name = ?1";
+            sql::optional(tx.connection, select, [&kept[0]])
+        };
+        Ok(self.writer()?.run(create).await?.unwrap_or_default())
+    }
+
         let mut own = self.commits.follow();
         loop {
             // Mark the current state as seen before reading, so that a commit during the read ends the wait below

@@ -236,6 +236,7 @@ macro_rules! store_suite {
             }
             keeping {
                 g3_a_stored_setting_stays_until_it_is_replaced
+                m4_a_setting_is_created_once
             }
             spending {
                 g6_a_reservation_becomes_what_the_run_cost

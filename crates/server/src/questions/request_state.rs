@@ -77,12 +77,14 @@ impl StatedQuestion {
 
 /// Returns the codec with the key of the store, which the first question creates.
 async fn codec(engine: &Engine) -> Result<RequestStateCodec, StoreError> {
-    if engine.get_setting(KEY).await?.is_none() {
-        let [one, two] = [(); 2].map(|()| uuid::Uuid::new_v4().simple());
-        engine.put_setting(KEY, &format!("{one}{two}")).await?;
-    }
-    // Read again, because another server may have created a key at the same moment: the last one is valid.
-    let key = engine.get_setting(KEY).await?.unwrap_or_default();
+    let key = match engine.get_setting(KEY).await? {
+        Some(key) => key,
+        None => {
+            let [one, two] = [(); 2].map(|()| uuid::Uuid::new_v4().simple());
+            // Another server may create a key at the same moment: the first one is valid for both.
+            engine.create_setting(KEY, &format!("{one}{two}")).await?
+        }
+    };
     RequestStateCodec::try_new(key.into_bytes())
         .map_err(|error| StoreError::Corrupt { at: format!("setting {KEY}: {error}") })
 }

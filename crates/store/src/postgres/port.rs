@@ -459,6 +459,19 @@ impl Store for PostgresStore {
 }
 
 /// Counts the jobs in a state, the oldest first: vacuum has seen them, so that the index alone answers.
+    async fn create_setting(&self, name: &str, value: &str) -> Result<String, StoreError> {
+        const CREATE: &str = sql!(postgres::port::create_setting);
+        let kept = (name.to_owned(), value.to_owned());
+        let step = self.shared.step(Durability::Commit, kept, |(name, value), tx| {
+            Box::pin(async move {
+                let [rows] = tx.load([(CREATE, &[name, value])]).await?;
+                let value = rows.first().map(|row| row.try_get(0)).transpose()?;
+                Ok(value.unwrap_or_default())
+            })
+        });
+        step.await.map(|(value, _)| value)
+    }
+
 fn count_clause(owned: &str, state: StateKind) -> String {
     let ended = if state.is_terminal() { "is not null" } else { "is null" };
     let of_state = listing::in_states(&[state], "jobs");

@@ -36,6 +36,11 @@ select value from kept where name = $1
 insert into kept (name, value) values ($1, $2)
   on conflict (name) do update set value = excluded.value
 
+-- name: create_setting
+-- The update of an existing row changes nothing, and returns the row of a transaction that was first.
+insert into kept (name, value) values ($1, $2)
+  on conflict (name) do update set value = kept.value returning value
+
 -- name: renew
 with held as (select jobs.seq from jobs
     join unnest($1::text[], $2::text[], $3::bigint[]) as lease (id, worker, fence)
