@@ -85,7 +85,8 @@ pub use provider::{
     ResumePolicy, Run, RunStatus, Step,
 };
 pub use question::{
-    Answer, AnswerOutcome, AnswerRefusal, NewQuestion, Question, QuestionState, Questions,
+    Answer, AnswerOutcome, AnswerRefusal, CloseReason, NewQuestion, Question, QuestionEvent,
+    QuestionState, Questions,
 };
 pub use redact_request::RequestWords;
 pub use remote::{RemoteRun, RemoteStop, StopOutcome};

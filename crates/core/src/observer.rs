@@ -3,8 +3,8 @@
 use std::pin::Pin;
 
 use crate::{
-    AnswerOutcome, CancelOutcome, ConversationId, InsertOutcome, Job, JobId, Scope, Settlement,
-    StoreError, Timestamp,
+    AnswerOutcome, CancelOutcome, ConversationId, InsertOutcome, Job, JobId, QuestionEvent, Scope,
+    Settlement, StoreError, Timestamp,
 };
 
 /// Work that follows an event and that the caller of the write waits for.
@@ -41,6 +41,12 @@ pub enum StoreEvent<'a> {
     Noted,
     /// An attempt ended.
     Settled { job: &'a Job, settlement: &'a Settlement },
+    /// A run asked its owner a question, or the deadline of its question is over.
+    Asked {
+        /// The job as it was before.
+        job: &'a Job,
+        event: QuestionEvent,
+    },
     /// The question of a job was answered, or the answer was refused.
     Answered(&'a AnswerOutcome),
     /// A cancel ended a job, or found it ended.

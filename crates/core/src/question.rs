@@ -123,6 +123,23 @@ impl Job {
     }
 }
 
+/// An event of a question, besides its answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum QuestionEvent {
+    Asked,
+    /// Nobody has answered before the deadline.
+    TimedOut,
+}
+
+/// The reason to remove a question.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CloseReason {
+    /// Its run has recorded the answer, or that there is none.
+    Recorded,
+    /// Nobody waits for an answer any more. A question that has one is kept, because its run may still record it.
+    Unwanted,
+}
+
 /// The result of [`crate::Store::answer`].
 #[derive(Clone, Debug, PartialEq)]
 pub enum AnswerOutcome {

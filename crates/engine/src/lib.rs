@@ -15,6 +15,7 @@ mod shared;
 mod dispatch;
 mod handover;
 mod observers;
+mod asking;
 mod writes;
 mod handle;
 mod held_calls;

@@ -9,6 +9,7 @@ use outlast_core::{
     Store, rules,
 };
 
+use crate::asking::AskingStore;
 use crate::options::{Options, Providers};
 use crate::shutdown::Shutdown;
 use crate::wakeups::Wakeups;
@@ -103,7 +104,9 @@ impl Shared {
 
     /// Returns the journal of the attempt that has this lease.
     pub(crate) fn journal(&self, lease: &Lease) -> RunJournal {
-        RunJournal::new(Arc::clone(&self.store), lease.clone(), self.options.max_bytes)
+        let (store, observers) = (Arc::clone(&self.store), self.options.observers.clone());
+        let store = Arc::new(AskingStore { store, observers });
+        RunJournal::new(store, lease.clone(), self.options.max_bytes)
     }
 
     /// Warns of a question that is likely to cost much (C10), before anything is spent.

@@ -187,6 +187,7 @@ impl Observer for Mirror {
             | StoreEvent::Noted
             | StoreEvent::Settled { .. }
             | StoreEvent::Cancelled(_)
+            | StoreEvent::Asked { .. }
             | StoreEvent::Answered(_)
             | StoreEvent::StopRecorded
             | StoreEvent::WriteFailed(_) => None,

@@ -120,6 +120,7 @@ impl Observer for AuditFile {
             StoreEvent::Inserted(InsertOutcome::Existing { .. })
             | StoreEvent::Settled { .. }
             | StoreEvent::Cancelled(CancelOutcome::Already(_))
+            | StoreEvent::Asked { .. }
             | StoreEvent::Answered(AnswerOutcome::Refused(_))
             | StoreEvent::Claimed { .. }
             | StoreEvent::Taken(_)

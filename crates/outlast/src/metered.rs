@@ -6,9 +6,10 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use outlast_core::{
-    BeginError, CancelOutcome, Cost, Fence, FollowUp, InsertOutcome, Job, JobId, NanoUsd, Observer,
-    Provider, ProviderError, ProviderErrorKind, RecoverySemantics, RemoteRun, Request, Run,
-    RunJournal, Settlement, StateKind, Step, StopOutcome, Store, StoreEvent,
+    AnswerOutcome, BeginError, CancelOutcome, Cost, Fence, FollowUp, InsertOutcome, Job, JobId,
+    NanoUsd, Observer, Provider, ProviderError, ProviderErrorKind, QuestionEvent,
+    RecoverySemantics, RemoteRun, Request, Run, RunJournal, Settlement, StateKind, Step,
+    StopOutcome, Store, StoreEvent,
 };
 use outlast_engine::Providers;
 use outlast_server::{Metrics, citation_check};
@@ -98,8 +99,18 @@ impl Observer for WriteCounter {
             StoreEvent::Inserted(InsertOutcome::Existing { .. })
             | StoreEvent::Cancelled(CancelOutcome::Already(_))
             | StoreEvent::Checkpointed
-            | StoreEvent::Answered(_)
+            | StoreEvent::Answered(AnswerOutcome::Refused(_))
             | StoreEvent::StopRecorded => {}
+            StoreEvent::Asked { job, event } => {
+                let outcome = match event {
+                    QuestionEvent::Asked => "asked",
+                    QuestionEvent::TimedOut => "timed_out",
+                };
+                self.metrics.count_question(&job.new.owner, &job.new.workflow, outcome);
+            }
+            StoreEvent::Answered(AnswerOutcome::Accepted(job)) => {
+                self.metrics.count_question(&job.new.owner, &job.new.workflow, "answered");
+            }
             // Not counted as writes: other writes follow.
             StoreEvent::Taken(job) => {
                 self.start_timer(job.id);

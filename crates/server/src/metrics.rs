@@ -24,6 +24,7 @@ pub struct Metrics {
     started: Counter,
     ended: Counter,
     attempts: Counter,
+    questions: Counter,
     spent_nanos: Counter,
     checked_claims: Counter,
     checked_sources: Counter,
@@ -104,6 +105,11 @@ impl Metrics {
     /// Counts an attempt that ended; `outcome` is `succeeded`, `retried`, `failed` or `given_back`.
     pub fn count_attempt(&self, owner: &OwnerId, outcome: &'static str) {
         self.attempts.add(Some(owner), &[("outcome", outcome)], 1);
+    }
+
+    /// Counts an event of a question to an owner; `event` is `asked`, `answered` or `timed_out`.
+    pub fn count_question(&self, owner: &OwnerId, workflow: &str, event: &'static str) {
+        self.questions.add(Some(owner), &[("workflow", workflow), ("event", event)], 1);
     }
 
     /// Counts a call to a provider; `outcome` is `ok` or the kind of error.
@@ -213,6 +219,8 @@ impl Metrics {
         text.counter("outlast_jobs_started_total", "jobs made here", &self.started, reader);
         text.counter("outlast_jobs_ended_total", "jobs that ended here", &self.ended, reader);
         text.counter("outlast_attempts_total", "tries that ended here", &self.attempts, reader);
+        let help = "questions of jobs to their owners, by what happened to them here";
+        text.counter("outlast_questions_total", help, &self.questions, reader);
         text.head("outlast_spend_usd_total", "counter", "what results cost");
         for (labels, nanos) in self.spent_nanos.visible_to(reader) {
             text.line("outlast_spend_usd_total", &labels, nanos as f64 / 1e9);
@@ -393,6 +401,10 @@ impl MetricsText {
             self.line("outlast_jobs", &labels, jobs);
         }
         let oldest = now.oldest_queued.map_or(0.0, |age| age.as_secs_f64());
+        let waiting = StateKind::Waiting.as_str();
+        let open = now.unfinished.iter().filter(|((_, state), _)| *state == waiting);
+        let open: u64 = open.map(|(_, jobs)| jobs).sum();
+        self.gauge("outlast_questions_open", "jobs that wait for an answer", open);
         self.gauge("outlast_queue_oldest_seconds", "age of the oldest queued job", oldest);
     }
 
@@ -437,13 +449,19 @@ mod tests {
         metrics.count_spend(&bob, "perplexity", Cost::Unknown);
         metrics.woke(Duration::from_millis(20));
         metrics.woke(Duration::from_secs(60));
-        let unfinished = BTreeMap::from([(("deep_research".to_owned(), "queued"), 2)]);
+        metrics.count_question(&ann, "deploy", "asked");
+        let unfinished = BTreeMap::from([
+            (("deep_research".to_owned(), "queued"), 2),
+            (("deploy".to_owned(), "waiting"), 3),
+        ]);
         let now = Snapshot { unfinished, oldest_queued: Some(Duration::from_millis(1500)) };
         let text = metrics.text(&Scope::Operator, Some(&now), 3);
         for line in [
             "# TYPE outlast_jobs gauge",
             "outlast_jobs{workflow=\"deep_research\",state=\"queued\"} 2",
+            "outlast_questions_open 3",
             "outlast_queue_oldest_seconds 1.5",
+            r#"outlast_questions_total{workflow="deploy",event="asked"} 1"#,
             "outlast_calls_under_way 3",
             r#"outlast_jobs_started_total{workflow="say \"hi\"\n"} 1"#,
             "outlast_spend_usd_total{provider=\"perplexity\",kind=\"reported\"} 1.5",

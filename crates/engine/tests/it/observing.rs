@@ -24,6 +24,7 @@ impl Observer for Recorder {
             StoreEvent::Noted => "noted",
             StoreEvent::Settled { .. } => "settled",
             StoreEvent::Cancelled(_) => "cancelled",
+            StoreEvent::Asked { .. } => "asked",
             StoreEvent::Answered(_) => "answered",
             StoreEvent::StopRecorded => "stop recorded",
             StoreEvent::Deleting { .. } => "deleting",

@@ -35,6 +35,7 @@ impl Observer for ChangeNotifier {
             | StoreEvent::Noted
             | StoreEvent::Settled { .. }
             | StoreEvent::Cancelled(_)
+            | StoreEvent::Asked { .. }
             | StoreEvent::Answered(_)
             | StoreEvent::StopRecorded => self.notify(),
             // A claim is followed by a checkpoint at once.
