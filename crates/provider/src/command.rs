@@ -33,6 +33,7 @@ pub use self::launch::{CANNOT_START, CANNOT_START_CODE, LaunchedProgram, launch}
 pub(crate) use self::output::Stderr;
 pub use self::output::output_bytes;
 pub(crate) use self::program::locate;
+pub use self::questions::is_question_step;
 use self::run::{CommandRun, Terms};
 pub use self::step_protocol::{
     AskRequest, MAX_ASK_BYTES, MAX_STEP_BYTES, STEP_SOCKET, StepOutcome, StepReply, StepRequest,

@@ -17,6 +17,13 @@ use super::steps::{NotRun, RunSteps, STORE_PAUSE, reply};
 const NOT_ANSWERED: i32 = 1;
 /// The digits of the digest in the name of a question.
 const NAME_DIGITS: usize = 16;
+const NAME_PREFIX: &str = "ask:";
+
+/// Returns whether a step with this name is the question of a command.
+pub fn is_question_step(name: &str) -> bool {
+    let digits = name.strip_prefix(NAME_PREFIX).unwrap_or_default();
+    digits.len() == NAME_DIGITS && digits.bytes().all(|digit| digit.is_ascii_hexdigit())
+}
 
 impl AskRequest {
     /// Returns the step of the question: the same text with the same choices is the same question.
@@ -28,7 +35,11 @@ impl AskRequest {
         }
         let digest: String = digest.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
         // Asking again is harmless: the question is found.
-        StepRequest { name: format!("ask:{}", &digest[..NAME_DIGITS]), digest, rerun: true }
+        StepRequest {
+            name: format!("{NAME_PREFIX}{}", &digest[..NAME_DIGITS]),
+            digest,
+            rerun: true,
+        }
     }
 
     fn question(&self, key: &str) -> NewQuestion {
@@ -125,5 +136,9 @@ mod tests {
         assert_ne!(ask("Deploy?", &[]).step().name, deploy.name);
         assert_ne!(ask("Delete?", &["yes", "no"]).step().name, deploy.name);
         assert!(super::super::is_step_name(&deploy.name));
+        assert!(is_question_step(&deploy.name));
+        for other in ["ask:", "ask:me", "deploy", &deploy.name[4..]] {
+            assert!(!is_question_step(other), "{other}");
+        }
     }
 }

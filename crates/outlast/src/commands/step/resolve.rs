@@ -3,7 +3,7 @@
 
 use outlast_core::{Job, JournalStep, ResolveOutcome, StateKind, StepDecision, StepState};
 use outlast_engine::Providers;
-use outlast_provider::command::{STEP_KIND, step_of_key};
+use outlast_provider::command::{STEP_KIND, is_question_step, step_of_key};
 
 use crate::cli::{Global, ResolveArgs};
 use crate::commands::engine::with_engine;
@@ -26,6 +26,9 @@ pub(super) async fn run(global: &Global, args: ResolveArgs) -> CommandResult {
         let tries: Vec<_> = steps.iter().filter(|step| is_try_of(step, name)).collect();
         let open = tries.iter().find(|step| step.state == StepState::Sending);
         let Some(open) = open else { return Err(not_interrupted(&job, name, &tries)) };
+        if args.done && is_question_step(name) {
+            return Err(not_answered(&job, name));
+        }
         let engine = &session.engine;
         match engine.resolve_step(&session.own(), &job.id, &open.key, decision).await? {
             ResolveOutcome::Recorded => {}
@@ -56,6 +59,19 @@ fn still_runs(job: &Job) -> CommandError {
     let why = format!("job {id} is running, and may be running this step");
     let hint = format!("wait for its end with `outlast jobs wait {id}`, or cancel it");
     CommandError::failed(why, hint)
+}
+
+/// Returns the refusal to end a question without an answer: the script would take nothing for the answer.
+fn not_answered(job: &Job, name: &str) -> CommandError {
+    let id = short_id(job);
+    let why = format!("the step `{name}` of job {id} is a question, and it needs an answer");
+    CommandError::failed(
+        why,
+        match job.state.kind().is_terminal() {
+            true => format!("`outlast jobs retry {id}` asks it again"),
+            false => format!("`outlast jobs answer {id} TEXT` answers it"),
+        },
+    )
 }
 
 fn not_interrupted(job: &Job, name: &str, tries: &[&JournalStep]) -> CommandError {

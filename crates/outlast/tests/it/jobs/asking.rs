@@ -15,12 +15,12 @@ echo "was $answer"
 "#;
 
 impl Shop {
-    async fn answer(&self, id: &str, text: &str) -> Ran {
+    pub(super) async fn answer(&self, id: &str, text: &str) -> Ran {
         self.world.run(&["jobs", "answer", id, text]).await
     }
 
     /// Waits until the job asks, and returns the question.
-    async fn asks(&self, id: &str) -> Value {
+    pub(super) async fn asks(&self, id: &str) -> Value {
         for _ in 0..600 {
             let shown = self.world.shown(id).await;
             if shown["state"] == "waiting" {

@@ -112,6 +112,29 @@ async fn k12_a_retry_with_consent_runs_interrupted_steps_again() {
     assert_eq!(shop.text("ran"), "first\nslow\nslow\n");
 }
 
+/// M4: a question is not a step that can be declared done: its script would take nothing for the answer. A retry asks it
+/// again.
+#[tokio::test]
+async fn m4_a_question_is_not_resolved_without_an_answer() {
+    let shop = shop("outlast ask 'Deploy?' --choices yes,no", "").await;
+    let mut server = shop.serve().await;
+    let id = start(&mut server, "script", "").await;
+    let asked = shop.asks(&id).await;
+    let (name, _) = shop.steps(&id).await.remove(0);
+    let is_refused = async |hint: &str| {
+        let (code, why) = shop.resolve(&id, &name, "--done").await;
+        let expected = why.contains("it needs an answer") && why.contains(hint);
+        assert!(code == Some(1) && expected, "{code:?} {why}");
+    };
+    is_refused("outlast jobs answer").await;
+    assert_eq!(shop.run(&["jobs", "cancel", &id]).await.code, Some(0));
+    is_refused("outlast jobs retry").await;
+    let (again, _) = shop.retry(&id, &[]).await;
+    assert_eq!(shop.asks(&again).await["text"], asked["text"]);
+    assert_eq!(shop.answer(&again, "no").await.code, Some(0));
+    assert_eq!(printed(&ended(&mut server, &again).await), "no\n");
+}
+
 /// K12: only an interrupted step of the caller's job is resolved.
 #[tokio::test]
 async fn k12_a_step_that_is_not_interrupted_is_not_resolved() {
