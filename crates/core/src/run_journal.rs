@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::{
-    ChangeWait, JobId, JournalStep, Lease, NewQuestion, NewStep, Page, Question, QuestionState,
-    Scope, StepEnd, StepStart, Store, StoreError,
+    Answer, ChangeWait, CloseReason, JobId, JournalStep, Lease, NewQuestion, NewStep, Page,
+    Question, QuestionState, Scope, StepEnd, StepStart, Store, StoreError,
 };
 
 /// The longest wait for a change before the deadline of a question is looked at again.
@@ -84,7 +84,18 @@ impl RunJournal {
 
     /// Removes a question with its answer, once the answer is recorded; see [`Store::close_question`].
     pub async fn close_question(&self, key: &str) -> Result<(), StoreError> {
-        self.store.close_question(&self.lease, key).await
+        self.store.close_question(&self.lease, key, CloseReason::Recorded).await
+    }
+
+    /// Withdraws an open question that nobody waits for any more. Returns the answer if it has one, for the run to record.
+    pub async fn withdraw_question(&self, key: &str) -> Result<Option<Answer>, StoreError> {
+        self.store.close_question(&self.lease, key, CloseReason::Unwanted).await?;
+        let job = self.store.job(&Scope::Operator, &self.lease.job).await?;
+        let current = job.and_then(|job| job.questions.current);
+        Ok(match current.filter(|question| question.key == key).map(|question| question.state) {
+            Some(QuestionState::Answered(answer)) => Some(answer),
+            Some(QuestionState::Open | QuestionState::NotAnswered) | None => None,
+        })
     }
 
     /// Returns the steps that were recorded so far, without their outputs; see [`Store::steps`].

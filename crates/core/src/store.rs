@@ -12,11 +12,11 @@ use async_trait::async_trait;
 use crate::rules::KeyRecord;
 use crate::{
     AnswerOutcome, BudgetRefusal, ChangeWait, Changes, Checkpoint, ClaimedJob, ClaimedNotice,
-    ConversationId, ConversationPage, ConversationQuery, Cost, Failure, Job, JobId, JobPage,
-    JobQuery, JournalStep, Key, Lease, LedgerRow, NewJob, NewQuestion, NewStep, NoticeClaim,
-    NoticeOutcome, Output, OwnerId, Page, Profile, Progress, Question, RemoteRun, RemoteStop,
-    Reservation, ResolveOutcome, Rev, SpendQuery, SpendSum, StateCount, StateKind, StepDecision,
-    StepEnd, StepStart, Takeover, Timestamp, WorkerId,
+    CloseReason, ConversationId, ConversationPage, ConversationQuery, Cost, Failure, Job, JobId,
+    JobPage, JobQuery, JournalStep, Key, Lease, LedgerRow, NewJob, NewQuestion, NewStep,
+    NoticeClaim, NoticeOutcome, Output, OwnerId, Page, Profile, Progress, Question, RemoteRun,
+    RemoteStop, Reservation, ResolveOutcome, Rev, SpendQuery, SpendSum, StateCount, StateKind,
+    StepDecision, StepEnd, StepStart, Takeover, Timestamp, WorkerId,
 };
 
 /// A database of jobs.
@@ -120,8 +120,13 @@ pub trait Store: Send + Sync {
     /// Asks the owner of the job a question, or finds it ([`crate::rules::ask`]). It is durable before it is shown.
     async fn ask(&self, lease: &Lease, question: &NewQuestion) -> Result<Question, StoreError>;
 
-    /// Removes the question of this key with its answer ([`crate::rules::close_question`]).
-    async fn close_question(&self, lease: &Lease, key: &str) -> Result<(), StoreError>;
+    /// Removes the question of this key ([`crate::rules::close_question`]).
+    async fn close_question(
+        &self,
+        lease: &Lease,
+        key: &str,
+        reason: CloseReason,
+    ) -> Result<(), StoreError>;
 
     /// Answers the open question of a job ([`crate::rules::answer`]): of several callers, the first one. `question` is
     /// its id, if the caller knows which one it answers. It presents no lease: the caller is the owner of the job.
@@ -269,15 +274,15 @@ pub trait Store: Send + Sync {
     /// same.
     async fn put_setting(&self, name: &str, value: &str) -> Result<(), StoreError>;
 
+    /// Stores `value` under a name that has no value, and returns the value that the name has then: of several processes
+    /// that create a setting at once, all get the same value. Not a change: the rev stays the same.
+    async fn create_setting(&self, name: &str, value: &str) -> Result<String, StoreError>;
+
     /// Waits until something changed after `after`, at most `wait.at_most`, and returns the changes.
     ///
     /// This process's own changes are seen at once; those of other processes within `wait.look_every`.
     /// Level-triggered: nothing that happened between two calls is missed. Cancel-safe.
     async fn changes(&self, after: Rev, wait: ChangeWait) -> Result<Changes, StoreError>;
-    /// Stores `value` under a name that has no value, and returns the value that the name has then: of several processes
-    /// that create a setting at once, all get the same value. Not a change: the rev stays the same.
-    async fn create_setting(&self, name: &str, value: &str) -> Result<String, StoreError>;
-
 }
 
 /// The jobs that a read of a store may see.

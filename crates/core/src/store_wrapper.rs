@@ -6,12 +6,12 @@ use async_trait::async_trait;
 
 use crate::{
     AnswerOutcome, CancelOutcome, ChangeWait, Changes, Checkpoint, ClaimedJob, ClaimedNotice,
-    ConversationId, ConversationPage, ConversationQuery, Cost, Insert, InsertOutcome, Job, JobId,
-    JobPage, JobQuery, JournalStep, Lease, LedgerRow, NewQuestion, NewStep, NoticeClaim,
-    NoticeOutcome, OwnerId, Page, Profile, Progress, Prune, PruneOutcome, Question, RemoteRun,
-    RemoteStop, RescueBy, RescueOutcome, ResolveOutcome, Rev, Scope, Settlement, SpendQuery,
-    SpendSum, StateCount, StateKind, StepDecision, StepEnd, StepStart, Store, StoreError,
-    Timestamp, WorkerId,
+    CloseReason, ConversationId, ConversationPage, ConversationQuery, Cost, Insert, InsertOutcome,
+    Job, JobId, JobPage, JobQuery, JournalStep, Lease, LedgerRow, NewQuestion, NewStep,
+    NoticeClaim, NoticeOutcome, OwnerId, Page, Profile, Progress, Prune, PruneOutcome, Question,
+    RemoteRun, RemoteStop, RescueBy, RescueOutcome, ResolveOutcome, Rev, Scope, Settlement,
+    SpendQuery, SpendSum, StateCount, StateKind, StepDecision, StepEnd, StepStart, Store,
+    StoreError, Timestamp, WorkerId,
 };
 
 /// Lists every method of the port once. This list generates [`StoreMethod`], the methods of [`StoreWrapper`] and the
@@ -78,7 +78,7 @@ wrapper_of! {
     ResolveStep: fn resolve_step(&self, scope: &Scope, job: &JobId, key: &str, decision: StepDecision) -> ResolveOutcome;
     SavePage: fn save_page(&self, lease: &Lease, page: &Page, max_bytes: u64) -> ();
     Ask: fn ask(&self, lease: &Lease, question: &NewQuestion) -> Question;
-    CloseQuestion: fn close_question(&self, lease: &Lease, key: &str) -> ();
+    CloseQuestion: fn close_question(&self, lease: &Lease, key: &str, reason: CloseReason) -> ();
     Answer: fn answer(&self, scope: &Scope, id: &JobId, question: Option<&str>, text: &str) -> AnswerOutcome;
     Settle: fn settle(&self, lease: &Lease, settlement: Settlement) -> Job;
     Cancel: fn cancel(&self, scope: &Scope, id: &JobId) -> CancelOutcome;

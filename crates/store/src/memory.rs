@@ -13,12 +13,13 @@ use async_trait::async_trait;
 use outlast_core::rules::{EarlierCall, OwnerUsage, Turn};
 use outlast_core::{
     AnswerOutcome, CancelOutcome, Change, ChangeWait, Changes, Checkpoint, ClaimedJob,
-    ClaimedNotice, Clock, ConversationId, ConversationPage, ConversationQuery, Cost, Cursor,
-    EndNotices, InitialWorker, Insert, InsertOutcome, Job, JobId, JobPage, JobQuery, JobState,
-    JournalStep, Lease, LedgerRow, NewQuestion, NewStep, NoticeClaim, NoticeOutcome, OwnerId, Page,
-    Profile, Progress, Prune, PruneOutcome, Question, Record, RemoteRun, RemoteStop, RescueBy,
-    RescueOutcome, ResolveOutcome, Rev, Scope, Settlement, SpendQuery, SpendSum, StateCount,
-    StateKind, StepDecision, StepEnd, StepStart, Store, StoreError, Timestamp, WorkerId, rules,
+    ClaimedNotice, Clock, CloseReason, ConversationId, ConversationPage, ConversationQuery, Cost,
+    Cursor, EndNotices, InitialWorker, Insert, InsertOutcome, Job, JobId, JobPage, JobQuery,
+    JobState, JournalStep, Lease, LedgerRow, NewQuestion, NewStep, NoticeClaim, NoticeOutcome,
+    OwnerId, Page, Profile, Progress, Prune, PruneOutcome, Question, Record, RemoteRun, RemoteStop,
+    RescueBy, RescueOutcome, ResolveOutcome, Rev, Scope, Settlement, SpendQuery, SpendSum,
+    StateCount, StateKind, StepDecision, StepEnd, StepStart, Store, StoreError, Timestamp,
+    WorkerId, rules,
 };
 use uuid::Uuid;
 
@@ -242,8 +243,13 @@ impl Store for MemoryStore {
         Ok(asked)
     }
 
-    async fn close_question(&self, lease: &Lease, key: &str) -> Result<(), StoreError> {
-        let rule = |record: &mut _, now| rules::close_question(record, lease, key, now);
+    async fn close_question(
+        &self,
+        lease: &Lease,
+        key: &str,
+        reason: CloseReason,
+    ) -> Result<(), StoreError> {
+        let rule = |record: &mut _, now| rules::close_question(record, lease, key, reason, now);
         self.change(&lease.job, StoreError::LeaseLost, rule).map(drop)
     }
 
@@ -559,17 +565,17 @@ impl Store for MemoryStore {
         Ok(())
     }
 
+    async fn create_setting(&self, name: &str, value: &str) -> Result<String, StoreError> {
+        let mut tables = self.tables();
+        Ok(tables.kept.entry(name.to_owned()).or_insert_with(|| value.to_owned()).clone())
+    }
+
     async fn changes(&self, after: Rev, wait: ChangeWait) -> Result<Changes, StoreError> {
         let mut rev = self.tables().rev.subscribe();
         // The tables below show whether a change came or the time ran out.
         let _ = tokio::time::timeout(wait.at_most, rev.wait_for(|rev| *rev > after)).await;
         let (tables, now) = (self.tables(), self.clock.now());
         let mut changed: Vec<&Job> = tables.jobs().filter(|job| job.rev > after).collect();
-    async fn create_setting(&self, name: &str, value: &str) -> Result<String, StoreError> {
-        let mut tables = self.tables();
-        Ok(tables.kept.entry(name.to_owned()).or_insert_with(|| value.to_owned()).clone())
-    }
-
         changed.sort_by_key(|job| job.rev);
         let due = tables.records.values().filter_map(|record| match &record.job.state {
             JobState::Queued { run_at } => Some(*run_at).filter(|run_at| *run_at > now),

@@ -57,12 +57,12 @@ use std::time::Duration;
 use async_trait::async_trait;
 use outlast_core::{
     AnswerOutcome, CancelOutcome, ChangeWait, Changes, Checkpoint, ClaimedJob, ClaimedNotice,
-    Clock, ConversationId, ConversationPage, ConversationQuery, Cost, EndNotices, Insert,
-    InsertOutcome, Job, JobId, JobPage, JobQuery, JournalStep, Lease, LedgerRow, NewQuestion,
-    NewStep, NoticeClaim, NoticeOutcome, OwnerId, Page, Profile, Progress, Prune, PruneOutcome,
-    Question, RemoteRun, RemoteStop, RescueBy, RescueOutcome, ResolveOutcome, Rev, Scope,
-    Settlement, SpendQuery, SpendSum, StateCount, StateKind, StepDecision, StepEnd, StepStart,
-    Store, StoreError, Timestamp, WorkerId, rules,
+    Clock, CloseReason, ConversationId, ConversationPage, ConversationQuery, Cost, EndNotices,
+    Insert, InsertOutcome, Job, JobId, JobPage, JobQuery, JournalStep, Lease, LedgerRow,
+    NewQuestion, NewStep, NoticeClaim, NoticeOutcome, OwnerId, Page, Profile, Progress, Prune,
+    PruneOutcome, Question, RemoteRun, RemoteStop, RescueBy, RescueOutcome, ResolveOutcome, Rev,
+    Scope, Settlement, SpendQuery, SpendSum, StateCount, StateKind, StepDecision, StepEnd,
+    StepStart, Store, StoreError, Timestamp, WorkerId, rules,
 };
 use rusqlite::Connection;
 use tokio::time::Instant;
@@ -330,9 +330,15 @@ impl Store for SqliteStore {
         self.writer()?.run(move |tx| questions::ask(tx, &lease, &question, notices)).await
     }
 
-    async fn close_question(&self, lease: &Lease, key: &str) -> Result<(), StoreError> {
+    async fn close_question(
+        &self,
+        lease: &Lease,
+        key: &str,
+        reason: CloseReason,
+    ) -> Result<(), StoreError> {
         let (id, lease, key) = (lease.job, lease.clone(), key.to_owned());
-        let rule = move |record: &mut _, now| rules::close_question(record, &lease, &key, now);
+        let rule =
+            move |record: &mut _, now| rules::close_question(record, &lease, &key, reason, now);
         self.writer()?.run(move |tx| commands::write(tx, &id, rule)).await
     }
 
@@ -545,12 +551,6 @@ impl Store for SqliteStore {
         self.writer()?.run(keep).await
     }
 
-    async fn changes(&self, after: Rev, wait: ChangeWait) -> Result<Changes, StoreError> {
-        const MIN_INTERVAL: Duration = Duration::from_millis(1);
-        const MAX_WAIT: Duration = Duration::from_secs(86_400);
-        let watch = self.file_watch.get_or_init(|| FileWatch::start(&self.path)).as_ref();
-        let deadline = Instant::now() + wait.at_most.min(MAX_WAIT);
-        let every = wait.look_every.clamp(MIN_INTERVAL, MAX_WAIT);
     async fn create_setting(&self, name: &str, value: &str) -> Result<String, StoreError> {
         let kept = [name.to_owned(), value.to_owned()];
         let create = move |tx: &mut tx::Tx<'_>| {
@@ -562,6 +562,12 @@ impl Store for SqliteStore {
         Ok(self.writer()?.run(create).await?.unwrap_or_default())
     }
 
+    async fn changes(&self, after: Rev, wait: ChangeWait) -> Result<Changes, StoreError> {
+        const MIN_INTERVAL: Duration = Duration::from_millis(1);
+        const MAX_WAIT: Duration = Duration::from_secs(86_400);
+        let watch = self.file_watch.get_or_init(|| FileWatch::start(&self.path)).as_ref();
+        let deadline = Instant::now() + wait.at_most.min(MAX_WAIT);
+        let every = wait.look_every.clamp(MIN_INTERVAL, MAX_WAIT);
         let mut own = self.commits.follow();
         loop {
             // Mark the current state as seen before reading, so that a commit during the read ends the wait below

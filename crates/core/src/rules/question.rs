@@ -1,8 +1,8 @@
 //! Questions (M4): one at a time, the first answer counts, and the deadline decides without one.
 
 use crate::{
-    Answer, AnswerRefusal, JobState, Lease, NewQuestion, Question, QuestionState, Record,
-    StoreError, Timestamp,
+    Answer, AnswerRefusal, CloseReason, JobState, Lease, NewQuestion, Question, QuestionState,
+    Record, StoreError, Timestamp,
 };
 
 use super::write::check_lease;
@@ -54,16 +54,21 @@ pub fn ask(
     Ok(question)
 }
 
-/// Removes the question of this key with its answer, once its run has recorded the answer.
+/// Removes the question of this key. An answer that counts and is not recorded yet stays when nobody waits for it any more.
 pub fn close_question(
     record: &mut Record,
     lease: &Lease,
     key: &str,
+    reason: CloseReason,
     now: Timestamp,
 ) -> Result<(), StoreError> {
     check_lease(record, lease)?;
     let questions = &mut record.job.questions;
-    if questions.current.as_ref().is_some_and(|question| question.key == key) {
+    let is_closed = |question: &Question| match reason {
+        CloseReason::Recorded => question.key == key,
+        CloseReason::Unwanted => question.key == key && question.state == QuestionState::Open,
+    };
+    if questions.current.as_ref().is_some_and(is_closed) {
         questions.current = None;
         record.job.updated_at = now;
     }
@@ -198,7 +203,9 @@ mod tests {
         let found = ask(&mut record, &lease, &approval(), hour).unwrap();
         let expected = Answer { text: "yes".to_owned(), at: hour, is_default: false };
         assert_eq!(found.state, QuestionState::Answered(expected));
-        close_question(&mut record, &lease, "plan", hour).unwrap();
+        close_question(&mut record, &lease, "plan", CloseReason::Unwanted, hour).unwrap();
+        assert!(record.job.questions.current.is_some(), "an answer that counts is kept");
+        close_question(&mut record, &lease, "plan", CloseReason::Recorded, hour).unwrap();
         assert_eq!(record.job.questions.current, None, "a delivered answer is deleted");
     }
 
@@ -212,7 +219,7 @@ mod tests {
         answer(&mut record, None, "x", NOW).unwrap();
         let again = AnswerRefusal::AlreadyAnswered;
         assert_eq!(answer(&mut record, None, "y", NOW), Err(again.clone()));
-        close_question(&mut record, &lease, "one", NOW).unwrap();
+        close_question(&mut record, &lease, "one", CloseReason::Recorded, NOW).unwrap();
         assert_eq!(answer(&mut record, Some("q1"), "y", NOW), Err(again.clone()));
         ask(&mut record, &lease, &free("two"), NOW).unwrap();
         assert_eq!(answer(&mut record, Some("q1"), "y", NOW), Err(again));

@@ -63,14 +63,13 @@ impl RunSteps {
         key: &str,
     ) -> io::Result<()> {
         let question = request.question(key);
+        let _asks = self.asks.read().await;
         let mut byte = [0; 1];
         let answered = tokio::select! {
             answered = self.wait_for_answer(&question) => answered,
             // The command, or its `outlast ask`, has ended: nobody waits for the answer any more.
-            _ = stream.read(&mut byte) => {
-                self.close(key).await;
-                return Ok(());
-            }
+            _ = stream.read(&mut byte) => return self.withdraw(key).await,
+            () = self.ended() => return self.withdraw(key).await,
         };
         let recorded = match answered {
             Ok(Some(answer)) => {
@@ -105,6 +104,28 @@ impl RunSteps {
                 Err(error) => return Err(error),
             }
             tokio::time::sleep(STORE_PAUSE).await;
+        }
+    }
+
+    /// Withdraws the question. An answer that came before counts: it is recorded for the next run of the command.
+    async fn withdraw(&self, key: &str) -> io::Result<()> {
+        let answered = match self.journal.withdraw_question(key).await {
+            Ok(Some(answer)) => self.end(key, 0, answer.text.as_bytes()).await.map(|()| true),
+            Ok(None) => Ok(false),
+            Err(error) => Err(error),
+        };
+        match answered {
+            Ok(true) => self.close(key).await,
+            Ok(false) => {}
+            Err(error) => tracing::debug!(%error, "failed to withdraw a question"),
+        }
+        Ok(())
+    }
+
+    /// Waits for the end of the command.
+    async fn ended(&self) {
+        if self.ending.subscribe().wait_for(|has_ended| *has_ended).await.is_err() {
+            std::future::pending().await
         }
     }
 

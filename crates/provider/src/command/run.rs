@@ -105,6 +105,9 @@ impl Run for CommandRun {
             let sentence = "the command was lost; the log of the server has the details";
             Err(ProviderError::new(ProviderErrorKind::RunFailed, sentence))
         });
+        if let (Some(steps), Ok(Step::Done { .. }) | Err(_)) = (&self.step_server, &step) {
+            steps.end_questions().await;
+        }
         step.map_err(|error| match &self.step_server {
             Some(steps) if error.kind == ProviderErrorKind::RunFailed && steps.has_unanswered() => {
                 let sentence = "a question of the command was not answered before its deadline; start it again, and \

@@ -22,7 +22,9 @@ use outlast_platform::with_socket_path;
 use serde::{Deserialize, Serialize};
 use tokio::io::BufReader;
 use tokio::net::{UnixListener, UnixStream};
+use tokio::sync::{RwLock, watch};
 use tokio::task::{JoinHandle, JoinSet};
+use tokio::time::timeout;
 
 use super::step_protocol::{
     FirstMessage, StepOutcome, StepReply, StepRequest, is_step_name, read_bytes, read_message,
@@ -41,6 +43,9 @@ const MAX_TRIES: u32 = 1_000;
 const PART_BYTES: usize = 180_000;
 /// The time between two tries to reach the store.
 pub(super) const STORE_PAUSE: Duration = Duration::from_millis(500);
+
+/// The longest time to record the answer to a question of a command that has ended.
+const ASK_GRACE: Duration = Duration::from_secs(5);
 
 /// A bound socket of a run, whose file is removed with it.
 #[derive(Debug)]
@@ -88,7 +93,10 @@ impl StepSocket {
             active: Mutex::default(),
             asking: tokio::sync::Mutex::default(),
             not_answered: Arc::clone(&not_answered),
+            asks: RwLock::default(),
+            ending: watch::Sender::default(),
         });
+        let served = Arc::clone(&run);
         let task = tokio::spawn(async move {
             // The whole socket moves here, with its file.
             let Self { listener, file: _file } = self;
@@ -97,7 +105,7 @@ impl StepSocket {
                 tokio::select! {
                     accepted = listener.accept() => match accepted {
                         Ok((stream, _)) => {
-                            let run = Arc::clone(&run);
+                            let run = Arc::clone(&served);
                             connections.spawn(async move { run.serve(stream).await });
                         }
                         Err(error) => {
@@ -109,18 +117,24 @@ impl StepSocket {
                 }
             }
         });
-        StepServer { task, not_answered }
+        StepServer { task, run, not_answered }
     }
 }
 
 /// Answers the steps of a run; a step that is under way ends with it.
-#[derive(Debug)]
 pub(super) struct StepServer {
     task: JoinHandle<()>,
+    run: Arc<RunSteps>,
     not_answered: Arc<AtomicBool>,
 }
 
 impl StepServer {
+    /// Withdraws the questions of a command that has ended, so that its job does not end with an answer that is not recorded.
+    pub(super) async fn end_questions(&self) {
+        self.run.ending.send_replace(true);
+        drop(timeout(ASK_GRACE, self.run.asks.write()).await);
+    }
+
     /// Returns whether a question of the run was not answered before its deadline.
     pub(super) fn has_unanswered(&self) -> bool {
         self.not_answered.load(Ordering::Acquire)
@@ -140,6 +154,10 @@ pub(super) struct RunSteps {
     active: Mutex<BTreeSet<String>>,
     /// Held while a question waits for its answer.
     pub(super) asking: tokio::sync::Mutex<()>,
+    /// Read while a question is asked.
+    pub(super) asks: RwLock<()>,
+    /// True once the command has ended.
+    pub(super) ending: watch::Sender<bool>,
     /// True if a question was not answered before its deadline.
     pub(super) not_answered: Arc<AtomicBool>,
 }

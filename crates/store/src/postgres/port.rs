@@ -8,12 +8,12 @@ use async_trait::async_trait;
 use futures_util::FutureExt as _;
 use outlast_core::{
     AnswerOutcome, CancelOutcome, ChangeWait, Changes, Checkpoint, ClaimedJob, ClaimedNotice,
-    ConversationId, ConversationPage, ConversationQuery, Cost, Cursor, Insert, InsertOutcome, Job,
-    JobId, JobPage, JobQuery, JournalStep, Lease, LedgerRow, NewQuestion, NewStep, NoticeClaim,
-    NoticeOutcome, OwnerId, Page, Profile, Progress, Prune, PruneOutcome, Question, Record,
-    RemoteRun, RemoteStop, RescueBy, RescueOutcome, ResolveOutcome, Rev, Scope, Settlement,
-    SpendQuery, SpendSum, StateCount, StateKind, StepDecision, StepEnd, StepStart, Store,
-    StoreError, Timestamp, WorkerId, rules,
+    CloseReason, ConversationId, ConversationPage, ConversationQuery, Cost, Cursor, Insert,
+    InsertOutcome, Job, JobId, JobPage, JobQuery, JournalStep, Lease, LedgerRow, NewQuestion,
+    NewStep, NoticeClaim, NoticeOutcome, OwnerId, Page, Profile, Progress, Prune, PruneOutcome,
+    Question, Record, RemoteRun, RemoteStop, RescueBy, RescueOutcome, ResolveOutcome, Rev, Scope,
+    Settlement, SpendQuery, SpendSum, StateCount, StateKind, StepDecision, StepEnd, StepStart,
+    Store, StoreError, Timestamp, WorkerId, rules,
 };
 use tokio_postgres::types::{ToSql, Type};
 use uuid::Uuid;
@@ -180,10 +180,16 @@ impl Store for PostgresStore {
         job.questions.current.ok_or(StoreError::LeaseLost)
     }
 
-    async fn close_question(&self, lease: &Lease, key: &str) -> Result<(), StoreError> {
+    async fn close_question(
+        &self,
+        lease: &Lease,
+        key: &str,
+        reason: CloseReason,
+    ) -> Result<(), StoreError> {
         let (held, key) = (lease.clone(), key.to_owned());
-        let write =
-            light(&lease.job, move |record, now| rules::close_question(record, &held, &key, now));
+        let write = light(&lease.job, move |record, now| {
+            rules::close_question(record, &held, &key, reason, now)
+        });
         batch::ask(&self.shared.writes, write).await.map(drop).map_err(explain_lost_commit)
     }
 
@@ -453,12 +459,6 @@ impl Store for PostgresStore {
         step.await.map(drop)
     }
 
-    async fn changes(&self, after: Rev, wait: ChangeWait) -> Result<Changes, StoreError> {
-        self.shared.changes(after, wait).await
-    }
-}
-
-/// Counts the jobs in a state, the oldest first: vacuum has seen them, so that the index alone answers.
     async fn create_setting(&self, name: &str, value: &str) -> Result<String, StoreError> {
         const CREATE: &str = sql!(postgres::port::create_setting);
         let kept = (name.to_owned(), value.to_owned());
@@ -472,6 +472,12 @@ impl Store for PostgresStore {
         step.await.map(|(value, _)| value)
     }
 
+    async fn changes(&self, after: Rev, wait: ChangeWait) -> Result<Changes, StoreError> {
+        self.shared.changes(after, wait).await
+    }
+}
+
+/// Counts the jobs in a state, the oldest first: vacuum has seen them, so that the index alone answers.
 fn count_clause(owned: &str, state: StateKind) -> String {
     let ended = if state.is_terminal() { "is not null" } else { "is null" };
     let of_state = listing::in_states(&[state], "jobs");

@@ -11,9 +11,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use outlast_core::{
-    ChangeWait, ClaimedJob, Clock, Cost, InitialWorker, Insert, InsertOutcome, Job, JobId,
-    JobQuery, Lease, NanoUsd, Profile, Progress, Prune, PruneOutcome, RescueBy, RescueOutcome,
-    Resend, Rev, Scope, StepDecision, Store, StoreError, Takeover, Timestamp, WorkerId,
+    ChangeWait, ClaimedJob, Clock, CloseReason, Cost, InitialWorker, Insert, InsertOutcome, Job,
+    JobId, JobQuery, Lease, NanoUsd, Profile, Progress, Prune, PruneOutcome, RescueBy,
+    RescueOutcome, Resend, Rev, Scope, StepDecision, Store, StoreError, Takeover, Timestamp,
+    WorkerId,
 };
 use tempfile::TempDir;
 
@@ -297,8 +298,11 @@ impl<'a, S: TestedStore> StorePair<'a, S> {
             Action::CloseQuestion { lease, key } => {
                 let Some(leases) = self.lease(*lease) else { return Ok(()) };
                 let key = question_key(*key);
-                let closed =
-                    both!(self, via, leases, |store, lease| store.close_question(&lease, &key));
+                let closed = both!(self, via, leases, |store, lease| store.close_question(
+                    &lease,
+                    &key,
+                    CloseReason::Recorded
+                ));
                 self.same("close_question", closed, as_it_is)?;
             }
             Action::Answer { scope, job, id, is_choice } => {

@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use outlast_core::{
-    Answer, AnswerOutcome, AnswerRefusal, CancelOutcome, Job, JobId, JobQuery, JobState,
-    NewQuestion, Prune, QuestionState, RescueBy, Scope, Settlement, StateKind, StoreError,
+    Answer, AnswerOutcome, AnswerRefusal, CancelOutcome, CloseReason, Job, JobId, JobQuery,
+    JobState, NewQuestion, Prune, QuestionState, RescueBy, Scope, Settlement, StateKind,
+    StoreError,
 };
 
 use super::fixture::{Fixture, alice, bob, succeed, worker};
@@ -53,7 +54,11 @@ pub async fn m4_a_waiting_job_has_no_worker_until_it_is_answered(fixture: Fixtur
         fixture.end_worker(&worker("w1")).await;
     }
     let claimed = fixture.claim().await;
-    fixture.store.close_question(&claimed.lease, "plan").await.unwrap();
+    let close = |reason| fixture.store.close_question(&claimed.lease, "plan", reason);
+    close(CloseReason::Unwanted).await.unwrap();
+    let kept = fixture.read(&waiting.id).await.questions.current;
+    assert!(kept.is_some(), "an answer that counts is kept");
+    close(CloseReason::Recorded).await.unwrap();
     let delivered = fixture.read(&waiting.id).await;
     assert_eq!(delivered.questions.current, None, "a delivered answer is deleted");
     assert_eq!(delivered.questions.waited_ms, 3_600_000);
@@ -121,7 +126,7 @@ pub async fn m4_a_stale_lease_asks_nothing(fixture: Fixture) {
     fixture.store.ask(&claimed.lease, &approval()).await.unwrap();
     let before = fixture.read(&claimed.job.id).await;
     let asked = fixture.store.ask(&stale.lease, &approval()).await.map(drop);
-    let closed = fixture.store.close_question(&stale.lease, "plan").await;
+    let closed = fixture.store.close_question(&stale.lease, "plan", CloseReason::Recorded).await;
     for refused in [asked, closed] {
         assert!(matches!(refused, Err(StoreError::LeaseLost)), "{refused:?}");
     }

@@ -1,6 +1,6 @@
 //! The steps of a job that is repeated, and the decisions about its interrupted steps (K12).
 
-use outlast_testkit::mcp_process::McpProcess;
+use outlast_testkit::mcp_process::{McpProcess, Signal, signal};
 use serde_json::Value;
 
 use super::steps::{INTERRUPTED, as_strs, printed, run, shop};
@@ -133,6 +133,27 @@ async fn m4_a_question_is_not_resolved_without_an_answer() {
     assert_eq!(shop.asks(&again).await["text"], asked["text"]);
     assert_eq!(shop.answer(&again, "no").await.code, Some(0));
     assert_eq!(printed(&ended(&mut server, &again).await), "no\n");
+}
+
+/// M4: an answer counts for the next run too if its command was killed before the worker knew of the answer.
+#[tokio::test]
+async fn m4_an_answer_counts_although_the_command_was_killed() {
+    let shop =
+        shop("echo $$ > pid\nanswer=$(outlast ask 'Which?')\necho \"was $answer\"", "").await;
+    let mut server = shop.serve().await;
+    let id = start(&mut server, "script", "").await;
+    shop.asks(&id).await;
+    // The worker learns of both at once.
+    server.signal(Signal::STOP);
+    let answered = shop.answer(&id, "this one").await;
+    signal(shop.pid("pid").await, Signal::KILL);
+    server.signal(Signal::CONT);
+    assert_eq!(answered.code, Some(0), "{answered:?}");
+    let got = ended(&mut server, &id).await;
+    assert_eq!(got["status"], "failed", "{got}");
+    let (again, _) = shop.retry(&id, &[]).await;
+    let got = ended(&mut server, &again).await;
+    assert_eq!(printed(&got), "was this one\n", "{got}");
 }
 
 /// K12: only an interrupted step of the caller's job is resolved.
