@@ -18,7 +18,7 @@ mod steps;
 mod steps_repeated;
 mod steps_elsewhere;
 mod asking;
-mod elicitation;
+pub(crate) mod elicitation;
 
 use std::path::PathBuf;
 use std::time::Duration;

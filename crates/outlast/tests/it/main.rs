@@ -11,6 +11,7 @@ mod support;
 
 mod anthropic;
 mod app;
+mod approving;
 mod arguments;
 mod audit;
 mod call;

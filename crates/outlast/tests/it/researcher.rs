@@ -24,7 +24,7 @@ async fn world(variables: &[(&str, &str)]) -> World {
 }
 
 /// Creates a world whose model, search engine and web are the simulator's.
-async fn simulated(model_switches: &str) -> World {
+pub(crate) async fn simulated(model_switches: &str) -> World {
     let mut world = World::new().await;
     let url = world.simulator.url().to_owned();
     world.set("OUTLAST_MODEL_URL", &format!("{url}/llm/{model_switches}/v1"));

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::Shop;
 use super::steps::shop;
 use crate::http::client::{ANN, BOB, Served};
-use crate::support::assert_refused;
+use crate::support::{World, assert_refused};
 
 const ASK: &str = "answer=$(outlast ask 'Deploy?' --choices yes,no); echo \"was $answer\"";
 const TASKS: &str = "io.modelcontextprotocol/tasks";
@@ -33,16 +33,21 @@ impl Shop {
 
     /// Waits until a job has a question, and returns the id of the job.
     async fn waiting(&self) -> String {
-        for _ in 0..1200 {
-            let listed = self.world.run(&["jobs", "list", "--state", "waiting", "--json"]).await;
-            let listed: Value = serde_json::from_str(&listed.stdout).unwrap_or_default();
-            if let Some(id) = listed["jobs"][0]["id"].as_str() {
-                return id.to_owned();
-            }
-            tokio::time::sleep(Duration::from_millis(50)).await;
-        }
-        panic!("no job asks anything")
+        waiting(&self.world).await
     }
+}
+
+/// Waits until a job has a question, and returns the id of the job.
+pub(crate) async fn waiting(world: &World) -> String {
+    for _ in 0..1200 {
+        let listed = world.run(&["jobs", "list", "--state", "waiting", "--json"]).await;
+        let listed: Value = serde_json::from_str(&listed.stdout).unwrap_or_default();
+        if let Some(id) = listed["jobs"][0]["id"].as_str() {
+            return id.to_owned();
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    panic!("no job asks anything")
 }
 
 fn call() -> Value {
@@ -50,7 +55,7 @@ fn call() -> Value {
 }
 
 /// A call of the newest revision, by a client with these capabilities.
-fn modern(capabilities: &Value, mut params: Value) -> Value {
+pub(crate) fn modern(capabilities: &Value, mut params: Value) -> Value {
     params["_meta"] = json!({
         "io.modelcontextprotocol/protocolVersion": "2026-07-28",
         "io.modelcontextprotocol/clientCapabilities": capabilities,
@@ -60,7 +65,7 @@ fn modern(capabilities: &Value, mut params: Value) -> Value {
 }
 
 /// Reads messages until the server asks the user.
-async fn question(server: &mut McpProcess) -> Value {
+pub(crate) async fn question(server: &mut McpProcess) -> Value {
     loop {
         let message = server.message().await.expect("the server runs");
         if message["method"] == "elicitation/create" {
@@ -70,7 +75,7 @@ async fn question(server: &mut McpProcess) -> Value {
 }
 
 /// Reads messages until the result of our request.
-async fn result(server: &mut McpProcess, id: u64) -> Value {
+pub(crate) async fn result(server: &mut McpProcess, id: u64) -> Value {
     loop {
         let message = server.message().await.expect("the server runs");
         if message["id"] == id && message.get("method").is_none() {
@@ -79,12 +84,12 @@ async fn result(server: &mut McpProcess, id: u64) -> Value {
     }
 }
 
-async fn react(server: &mut McpProcess, question: &Value, reaction: Value) {
+pub(crate) async fn react(server: &mut McpProcess, question: &Value, reaction: Value) {
     let answer = json!({ "jsonrpc": "2.0", "id": question["id"], "result": reaction });
     server.write_raw(&format!("{answer}\n")).await;
 }
 
-fn text(result: &Value) -> &str {
+pub(crate) fn text(result: &Value) -> &str {
     result["content"][0]["text"].as_str().unwrap_or_default()
 }
 
