@@ -89,7 +89,10 @@ def call(id, name, arguments, token):
         if arguments.get("roots"):
             send({"jsonrpc": "2.0", "id": "q0", "method": "roots/list"})
         answers["q1"] = threading.Event()
-        send({"jsonrpc": "2.0", "id": "q1", "method": "elicitation/create", "params": {"message": "sure?", "requestedSchema": {"type": "object", "properties": {}}}})
+        question = {"message": "sure?", "requestedSchema": {"type": "object", "properties": {}}}
+        if arguments.get("url"):
+            question = {"mode": "url", "message": "Sign in", "elicitationId": "e1", "url": "https://example.com/?state=hush-hush"}
+        send({"jsonrpc": "2.0", "id": "q1", "method": "elicitation/create", "params": question})
         answers["q1"].wait(60)
         text = json.dumps(answers["q1-result"])
     note(".done", name + " " + json.dumps(arguments))

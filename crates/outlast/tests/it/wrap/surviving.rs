@@ -372,6 +372,48 @@ async fn m4_a_question_without_a_client_waits_for_the_next_one() {
     assert_eq!(wrapping.log(".calls").len(), 1, "it ran once");
 }
 
+/// M4: a question in URL mode is relayed as it is, waits like any other, and is in no file of outlast.
+#[tokio::test]
+async fn m4_a_question_in_url_mode_is_relayed_and_never_stored() {
+    let wrapping = Wrapping::new().flags(&["--after", "300ms", "--idle-ms", "60000"]);
+    let mut wrapped = wrapping.start().await;
+    let arguments = json!({ "url": true });
+    let id = wrapped.send("tools/call", call("ask", arguments.clone())).await;
+    let question = wrapped.message().await;
+    let expected = json!({
+        "mode": "url", "message": "Sign in", "elicitationId": "e1",
+        "url": "https://example.com/?state=hush-hush"
+    });
+    assert_eq!(question["params"], expected, "{question}");
+    assert!(text(&wrapped.answer(id).await).contains("still running"));
+    wrapped.kill().await;
+    let mut next = wrapping.start().await;
+    let again = next.message().await;
+    assert_eq!(again["params"], expected, "{again}");
+    let mut folders = vec![wrapping.path("data")];
+    let mut files = 0;
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).unwrap().map(Result::unwrap) {
+            let (path, kind) = (entry.path(), entry.file_type().unwrap());
+            if kind.is_dir() {
+                folders.push(path);
+            } else if kind.is_file() {
+                files += 1;
+                let bytes = std::fs::read(&path).unwrap_or_default();
+                let has_secret = bytes.windows(9).any(|part| part == b"hush-hush");
+                assert!(!has_secret, "{} has the address", path.display());
+            }
+        }
+    }
+    assert!(files > 2, "the call is stored");
+    next.line(r#"{"jsonrpc":"2.0","id":"q1","result":{"action":"accept"}}"#).await;
+    let mut answer = next.call("ask", arguments.clone()).await;
+    if text(&answer).contains("still running") {
+        answer = next.call("ask", arguments).await;
+    }
+    assert_eq!(text(&answer), r#"{"action": "accept"}"#, "{answer}");
+}
+
 #[tokio::test]
 async fn h7_a_data_directory_with_a_long_path_has_its_sockets() {
     let wrapping = Wrapping::below(&"long".repeat(40)).flags(&["--idle-ms", "60000"]);
