@@ -6,7 +6,8 @@ What must hold, whatever was killed:
   or `outlast jobs retry JOB --again`;
 - no step runs more often than its journal states, and every script comes to its end.
 
-Each step writes into a file of events when it begins and when it ends. Every script has a store of its own.
+Each step writes into a file of events when it begins and when it ends. Every script has a store of its own, and several are
+disturbed at the same time.
 """
 
 import argparse
@@ -20,10 +21,11 @@ import sqlite3
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from pathlib import Path
 
-LIMIT = 120
+LIMIT = 300
 STEPS = [str(number) for number in range(1, 7)]
 RERUN = {"2", "5"}
 
@@ -56,7 +58,8 @@ class Chain:
     """A job and its retries, in a store of their own."""
 
     def __init__(self, world, number):
-        self.world, self.random = world, world.random
+        self.world, self.random = world, random.Random(f"{world.seed}-{number}")
+        self.counts, self.problems = collections.Counter(), []
         self.folder = world.folder / f"chain-{number}"
         self.folder.mkdir()
         path = f"{Path(world.outlast).parent}:{os.environ['PATH']}"
@@ -79,11 +82,15 @@ class Chain:
         command = [self.world.outlast, "--config", str(self.folder / "outlast.toml"), *arguments]
         ran = subprocess.run(command, env=self.environment, capture_output=True, text=True, timeout=LIMIT)
         if ran.returncode != 0 and not may_fail:
-            raise SystemExit(f"PROBLEM `outlast {' '.join(arguments)}`: {ran.stderr}\nthe store: {self.folder}")
+            raise RuntimeError(f"`outlast {' '.join(arguments)}`: {ran.stderr}")
         return ran
 
     def begin(self):
-        self.job = self.outlast("run", "script", "--detach").stdout.strip()
+        started = self.outlast("run", "script", "--detach", may_fail=True)
+        # A busy machine may start no background worker in time; another one runs the job.
+        if started.returncode != 0 and "the job is kept" not in started.stderr:
+            raise RuntimeError(f"the script does not start: {started.stderr}")
+        self.job = self.read("SELECT id FROM jobs")[0][0]
 
     def read(self, query, *values):
         store = sqlite3.connect(f"file:{self.folder / 'outlast.db'}?mode=ro", uri=True, timeout=10)
@@ -152,9 +159,12 @@ class Chain:
     def kill(self):
         """Kills one kind of process after a while; returns the kind, or None if there was nothing to kill."""
         time.sleep(self.random.uniform(0, 0.7))
-        kind = self.random.choice(["worker", "worker", "script", "step", "effect"])
-        killed = False
-        for pid in self.processes()[kind]:
+        found = self.processes()
+        kinds = [kind for kind in ("worker", "worker", "script", "step", "effect") if found[kind]]
+        if not kinds:
+            return None
+        kind, killed = self.random.choice(kinds), False
+        for pid in found[kind]:
             try:
                 os.kill(pid, signal.SIGKILL)
                 killed = True
@@ -172,7 +182,7 @@ class Chain:
         again = []
         for name in sorted(self.interrupted()):
             decision = self.random.choice(["--done", "--rerun", "--again", "none"])
-            self.world.counts[f"interrupted steps: {decision}"] += 1
+            self.counts[f"interrupted steps: {decision}"] += 1
             if decision in ("--done", "--rerun"):
                 self.outlast("step", "resolve", self.job, name, decision)
             if decision == "--done":
@@ -212,7 +222,7 @@ class Chain:
         self.problem(f"is {self.state()} after {LIMIT} s")
 
     def problem(self, why):
-        self.world.problems.append(f"{self.folder}: {why}")
+        self.problems.append(f"{self.folder}: {why}")
 
     def check(self):
         runs, tries = self.runs(), self.steps()
@@ -254,55 +264,78 @@ class Chain:
 
 class World:
     def __init__(self, outlast, seed):
-        self.outlast, self.random = outlast, random.Random(seed)
+        self.outlast, self.seed = outlast, seed
         self.folder = Path(tempfile.mkdtemp(prefix="outlast-step-kills-"))
-        self.problems, self.counts = [], collections.Counter()
 
-    def disturb(self, number, kills):
-        """Kills processes of a new chain this many times. Returns the number of kills that hit."""
+    def disturb(self, number, left):
+        """Kills processes of a new chain a few times, at most `left`. Returns the chain and the number of kills that hit."""
         chain, hits = Chain(self, number), 0
-        chain.begin()
-        for _ in range(2 * kills):
-            kind = chain.kill()
-            if kind:
-                hits += 1
-                self.counts[f"kills of a {kind}"] += 1
-            chain.reap()
-            state = chain.wait(0) if kind in (None, "worker") else chain.wait(2)
-            if state == "succeeded" or hits == kills:
-                break
-            if state == "failed":
-                chain.decide()
-            if not chain.processes()["worker"]:
-                self.counts[f"started with `{chain.work()}`"] += 1
-        chain.finish()
-        chain.check()
-        chain.end()
-        self.counts["scripts"] += 1
-        if not self.problems:
+        kills = min(1 + chain.random.randrange(6), left)
+        try:
+            chain.begin()
+            for _ in range(2 * kills):
+                kind = chain.kill()
+                if kind:
+                    hits += 1
+                    chain.counts[f"kills of a {kind}"] += 1
+                chain.reap()
+                state = chain.wait(0) if kind in (None, "worker") else chain.wait(2)
+                if state == "succeeded" or hits == kills:
+                    break
+                if state == "failed":
+                    chain.decide()
+                if not chain.processes()["worker"]:
+                    chain.counts[f"started with `{chain.work()}`"] += 1
+            chain.finish()
+            chain.check()
+        except Exception as error:  # noqa: BLE001, the other chains go on
+            chain.problem(f"{type(error).__name__}: {error}")
+        finally:
+            chain.end()
+        chain.counts["scripts"] += 1
+        if not chain.problems:
             shutil.rmtree(chain.folder, ignore_errors=True)
-        return hits
+        return chain, hits
 
 
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--outlast", required=True)
     parser.add_argument("--kills", type=int, default=1000)
+    parser.add_argument("--parallel", type=int, default=4)
     parser.add_argument("--seed", type=int, default=None)
     given = parser.parse_args()
     seed = given.seed if given.seed is not None else random.randrange(1 << 31)
     print(f"seed {seed}", flush=True)
-    world, kills, number = World(str(Path(given.outlast).resolve()), seed), 0, 0
-    while kills < given.kills and not world.problems:
-        number += 1
-        kills += world.disturb(number, min(1 + world.random.randrange(6), given.kills - kills))
-        if number % 50 == 0:
-            print(f"after {kills} kills", file=sys.stderr, flush=True)
-    for name, count in sorted(world.counts.items()):
+    world = World(str(Path(given.outlast).resolve()), seed)
+    numbers, lock = iter(range(1, 1 << 31)), threading.Lock()
+    counts, problems, kills = collections.Counter(), [], 0
+
+    def disturb():
+        nonlocal kills
+        while True:
+            with lock:
+                left, number = given.kills - kills, next(numbers)
+            if left <= 0 or problems:
+                return
+            chain, hits = world.disturb(number, left)
+            with lock:
+                kills += hits
+                counts.update(chain.counts)
+                problems.extend(chain.problems)
+                if number % 50 == 0:
+                    print(f"after {kills} kills", file=sys.stderr, flush=True)
+
+    threads = [threading.Thread(target=disturb) for _ in range(given.parallel)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for name, count in sorted(counts.items()):
         print(f"{count:>6} {name}")
-    for problem in world.problems[:20]:
+    for problem in problems[:20]:
         print(f"PROBLEM {problem}")
-    if world.problems:
+    if problems:
         print(f"the stores are kept: {world.folder}", file=sys.stderr)
         sys.exit(1)
     shutil.rmtree(world.folder, ignore_errors=True)
