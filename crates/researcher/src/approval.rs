@@ -37,8 +37,9 @@ pub(crate) async fn ask_for_approval(
             work.report(4, "Waiting for the approval of the plan");
             return Ok(Approval::Pending);
         }
-        QuestionState::Answered(answer) => answer.text,
-        QuestionState::NotAnswered => NewQuestion::NO.to_owned(),
+        QuestionState::Answered(answer) if answer.text == NewQuestion::YES => answer.text,
+        // Not recorded as a step: a later job that takes over the plan asks again. This job ends with its question.
+        QuestionState::Answered(_) | QuestionState::NotAnswered => return Ok(Approval::Declined),
     };
     // Recorded before it is acted on: a run that is resumed needs no second answer.
     let recorded = work.steps.decide(KEY, || answer).await?;
