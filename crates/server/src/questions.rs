@@ -30,6 +30,8 @@ use crate::text::printable;
 
 /// The field of a form that has the answer.
 const ANSWER: &str = "answer";
+/// The maximum number of forms that one call shows again, because their answers could not be recorded.
+const MAX_REPEATS: u32 = 3;
 const RELATED_TASK: &str = "io.modelcontextprotocol/related-task";
 
 /// The way to ask the user of a client.
@@ -79,6 +81,8 @@ pub(crate) struct Dialog<'a> {
     /// The questions that were put to the user during this call. None is put twice: a user who closed the form does not want
     /// to see it again.
     asked: BTreeSet<String>,
+    /// The number of forms that were shown again.
+    repeats: u32,
     open: Option<OpenForm>,
 }
 
@@ -109,7 +113,7 @@ impl<'a> Dialog<'a> {
         };
         let task = caller.is_of_task.then_some(job);
         let (asked, open) = (BTreeSet::new(), None);
-        Self { engine, scope: caller.scope(), job, peer, task, asked, open }
+        Self { engine, scope: caller.scope(), job, peer, task, asked, repeats: 0, open }
     }
 
     /// Shows the open question of the job, and withdraws a form whose question is not open any more.
@@ -155,10 +159,15 @@ impl<'a> Dialog<'a> {
         }
     }
 
-    /// Records the reaction to the form.
+    /// Records the reaction to the form. A form whose answer cannot be recorded is shown again a few times: not more often,
+    /// because no user may be behind the answers.
     pub(crate) async fn record(&mut self, reaction: Reaction) {
-        if let Some(open) = self.open.take() {
-            let _ = record(self.engine, &self.scope, &self.job, &open.question, reaction).await;
+        let Some(open) = self.open.take() else { return };
+        let asks_again =
+            record(self.engine, &self.scope, &self.job, &open.question, reaction).await;
+        if asks_again && self.repeats < MAX_REPEATS {
+            self.repeats += 1;
+            self.asked.remove(&open.question);
         }
     }
 }

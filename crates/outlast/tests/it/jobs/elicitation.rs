@@ -146,6 +146,34 @@ async fn m4_a_closed_form_leaves_the_question_to_others() {
     assert_eq!(withdrawn["params"]["requestId"], asked["id"], "{withdrawn}");
 }
 
+/// M4: an answer that is not among the choices is asked for again, a few times during one call.
+#[tokio::test]
+async fn m4_a_form_with_a_wrong_answer_is_shown_again_a_few_times() {
+    let accept = |text: &str| json!({ "action": "accept", "content": { "answer": text } });
+    let shop = shop(ASK, "").await;
+    let mut server = shop.connect("2025-11-25", json!({ "elicitation": {} })).await;
+    let id = server.send("tools/call", call()).await;
+    let asked = question(&mut server).await;
+    react(&mut server, &asked, accept("perhaps")).await;
+    let again = question(&mut server).await;
+    assert_eq!(again["params"]["message"], asked["params"]["message"]);
+    react(&mut server, &again, accept("yes")).await;
+    assert_eq!(text(&result(&mut server, id).await), "was yes\n");
+
+    let other = self::shop(ASK, "").await;
+    let mut server = other.connect("2025-11-25", json!({ "elicitation": {} })).await;
+    let id = server.send("tools/call", call()).await;
+    for _ in 0..4 {
+        let asked = question(&mut server).await;
+        react(&mut server, &asked, accept(&"x".repeat(1 << 20))).await;
+    }
+    let job = other.waiting().await;
+    assert_eq!(other.world.run(&["jobs", "answer", &job, "no"]).await.code, Some(0));
+    assert_eq!(text(&result(&mut server, id).await), "was no\n");
+    let asked = server.seen.iter().filter(|it| it["method"] == "elicitation/create").count();
+    assert_eq!(asked, 4);
+}
+
 /// M4: a client that cannot ask gets a text that says how to answer; the repeated call gets the result.
 #[tokio::test]
 async fn m4_a_client_without_elicitation_gets_the_way_to_answer() {
