@@ -94,6 +94,14 @@ pub struct JournalStep {
     pub ended_at: Option<Timestamp>,
 }
 
+/// The recorded output of a step that has ended; the reason if it has failed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StepOutput {
+    pub key: String,
+    pub kind: String,
+    pub output: String,
+}
+
 /// The state of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StepState {

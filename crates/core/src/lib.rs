@@ -36,6 +36,7 @@ mod redact_request;
 mod reason;
 mod remote;
 mod journal;
+mod research_record;
 mod run_journal;
 mod question;
 
@@ -59,7 +60,7 @@ pub use id::{ConversationId, Fence, JobId, NotAJobId, OwnerId, Profile, Rev, Wor
 pub use job::{Checkpoint, Job, JobState, NewJob};
 pub use journal::{
     JournalStep, NewStep, Page, Resend, ResolveOutcome, StepCosts, StepDecision, StepEnd,
-    StepResult, StepStart, StepState, Takeover,
+    StepOutput, StepResult, StepStart, StepState, Takeover,
 };
 pub use key::{CallIdentity, CallMode, HeldAnswer, Key, KeyLife};
 pub use lease::{ClaimedJob, Holder, Lease, Record};
@@ -91,6 +92,10 @@ pub use question::{
 pub use redact_request::RequestWords;
 pub use remote::{RemoteRun, RemoteStop, StopOutcome};
 pub use request::{Request, RequestContent, RequestNote};
+pub use research_record::{
+    FailedRecord, NoteRecord, NotesRecord, QuestionsRecord, ReadRecord, ResearchRecord, SearchHit,
+    SearchRecord,
+};
 pub use research_request::{
     ContextSize, Effort, Message, Recency, ResearchKind, ResearchRequest, Role, SearchFilters,
 };

@@ -16,7 +16,7 @@ use crate::{
     JobPage, JobQuery, JournalStep, Key, Lease, LedgerRow, NewJob, NewQuestion, NewStep,
     NoticeClaim, NoticeOutcome, Output, OwnerId, Page, Profile, Progress, Question, RemoteRun,
     RemoteStop, Reservation, ResolveOutcome, Rev, SpendQuery, SpendSum, StateCount, StateKind,
-    StepDecision, StepEnd, StepStart, Takeover, Timestamp, WorkerId,
+    StepDecision, StepEnd, StepOutput, StepStart, Takeover, Timestamp, WorkerId,
 };
 
 /// A database of jobs.
@@ -248,6 +248,15 @@ pub trait Store: Send + Sync {
     /// Returns the recorded steps of a job, without their outputs, in the order of their start, then of their keys;
     /// none for a job in another scope.
     async fn steps(&self, scope: &Scope, job: &JobId) -> Result<Vec<JournalStep>, StoreError>;
+
+    /// Returns the outputs of the ended steps of these kinds, in the order of their start, then of their keys; none for
+    /// a job in another scope.
+    async fn step_outputs(
+        &self,
+        scope: &Scope,
+        job: &JobId,
+        kinds: &[&str],
+    ) -> Result<Vec<StepOutput>, StoreError>;
 
     /// Returns the page of an owner by its digest.
     async fn page(&self, owner: &OwnerId, digest: &[u8; 32]) -> Result<Option<Page>, StoreError>;

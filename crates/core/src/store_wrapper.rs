@@ -10,8 +10,8 @@ use crate::{
     Job, JobId, JobPage, JobQuery, JournalStep, Lease, LedgerRow, NewQuestion, NewStep,
     NoticeClaim, NoticeOutcome, OwnerId, Page, Profile, Progress, Prune, PruneOutcome, Question,
     RemoteRun, RemoteStop, RescueBy, RescueOutcome, ResolveOutcome, Rev, Scope, Settlement,
-    SpendQuery, SpendSum, StateCount, StateKind, StepDecision, StepEnd, StepStart, Store,
-    StoreError, Timestamp, WorkerId,
+    SpendQuery, SpendSum, StateCount, StateKind, StepDecision, StepEnd, StepOutput, StepStart,
+    Store, StoreError, Timestamp, WorkerId,
 };
 
 /// Lists every method of the port once. This list generates [`StoreMethod`], the methods of [`StoreWrapper`] and the
@@ -100,6 +100,7 @@ wrapper_of! {
     Turns: fn turns(&self, scope: &Scope, conversation: &ConversationId) -> Vec<Job>;
     NewestAbout: fn newest_about(&self, scope: &Scope, subject: &JobId, states: &[StateKind]) -> Option<Job>;
     Steps: fn steps(&self, scope: &Scope, job: &JobId) -> Vec<JournalStep>;
+    StepOutputs: fn step_outputs(&self, scope: &Scope, job: &JobId, kinds: &[&str]) -> Vec<StepOutput>;
     Page: fn page(&self, owner: &OwnerId, digest: &[u8; 32]) -> Option<Page>;
     Conversations: fn conversations(&self, owner: &OwnerId, query: &ConversationQuery) -> ConversationPage;
     LedgerRows: fn ledger_rows(&self, scope: &Scope, job: &JobId) -> Vec<LedgerRow>;

@@ -9,8 +9,8 @@ use outlast_core::{
     ChangeWait, Changes, ClaimedJob, ConversationId, ConversationPage, ConversationQuery,
     InitialWorker, Job, JobId, JobPage, JobQuery, JobState, JournalStep, Key, Lease, LedgerRow,
     NewJob, OwnerId, Profile, Prune, PruneOutcome, Request, RescueBy, Resend, ResolveOutcome, Rev,
-    Scope, SpendQuery, SpendSum, Standing, StateCount, StateKind, StepDecision, Store, StoreError,
-    Takeover, Timestamp, Visibility, Waits,
+    Scope, SpendQuery, SpendSum, Standing, StateCount, StateKind, StepDecision, StepOutput, Store,
+    StoreError, Takeover, Timestamp, Visibility, Waits,
 };
 use thiserror::Error;
 use tokio::task::JoinHandle;
@@ -164,6 +164,16 @@ impl Engine {
     /// Returns the recorded steps of a job, without their outputs, in the order of their start.
     pub async fn steps(&self, scope: &Scope, id: &JobId) -> Result<Vec<JournalStep>, StoreError> {
         self.shared.store.steps(scope, id).await
+    }
+
+    /// Returns the outputs of the ended steps of these kinds, in the order of their start.
+    pub async fn step_outputs(
+        &self,
+        scope: &Scope,
+        id: &JobId,
+        kinds: &[&str],
+    ) -> Result<Vec<StepOutput>, StoreError> {
+        self.shared.store.step_outputs(scope, id, kinds).await
     }
 
     /// Records the decision of a person about an interrupted step; see [`Store::resolve_step`].

@@ -1,7 +1,7 @@
 //! Reads the rows of the journal: steps and pages.
 
 use outlast_core::rules::StoredStep;
-use outlast_core::{Fence, JournalStep, NanoUsd, Page, StepState, StoreError};
+use outlast_core::{Fence, JournalStep, NanoUsd, Page, StepOutput, StepState, StoreError};
 
 use crate::columns::Columns;
 
@@ -30,6 +30,11 @@ pub(crate) trait JournalColumns: Columns {
     /// A step with its output.
     fn stored_step(&self) -> Result<StoredStep, Self::Fault> {
         Ok(StoredStep { step: self.step()?, output: self.maybe_text("output")? })
+    }
+
+    fn step_output(&self) -> Result<StepOutput, Self::Fault> {
+        let output = self.text("output")?;
+        Ok(StepOutput { key: self.text("key")?, kind: self.text("kind")?, output })
     }
 
     fn page(&self) -> Result<Page, Self::Fault> {

@@ -18,8 +18,8 @@ use outlast_core::{
     JobState, JournalStep, Lease, LedgerRow, NewQuestion, NewStep, NoticeClaim, NoticeOutcome,
     OwnerId, Page, Profile, Progress, Prune, PruneOutcome, Question, Record, RemoteRun, RemoteStop,
     RescueBy, RescueOutcome, ResolveOutcome, Rev, Scope, Settlement, SpendQuery, SpendSum,
-    StateCount, StateKind, StepDecision, StepEnd, StepStart, Store, StoreError, Timestamp,
-    WorkerId, rules,
+    StateCount, StateKind, StepDecision, StepEnd, StepOutput, StepStart, Store, StoreError,
+    Timestamp, WorkerId, rules,
 };
 use uuid::Uuid;
 
@@ -519,6 +519,15 @@ impl Store for MemoryStore {
 
     async fn steps(&self, scope: &Scope, job: &JobId) -> Result<Vec<JournalStep>, StoreError> {
         Ok(self.tables().steps(scope, job))
+    }
+
+    async fn step_outputs(
+        &self,
+        scope: &Scope,
+        job: &JobId,
+        kinds: &[&str],
+    ) -> Result<Vec<StepOutput>, StoreError> {
+        Ok(self.tables().step_outputs(scope, job, kinds))
     }
 
     async fn page(&self, owner: &OwnerId, digest: &[u8; 32]) -> Result<Option<Page>, StoreError> {

@@ -62,7 +62,7 @@ use outlast_core::{
     NewQuestion, NewStep, NoticeClaim, NoticeOutcome, OwnerId, Page, Profile, Progress, Prune,
     PruneOutcome, Question, RemoteRun, RemoteStop, RescueBy, RescueOutcome, ResolveOutcome, Rev,
     Scope, Settlement, SpendQuery, SpendSum, StateCount, StateKind, StepDecision, StepEnd,
-    StepStart, Store, StoreError, Timestamp, WorkerId, rules,
+    StepOutput, StepStart, Store, StoreError, Timestamp, WorkerId, rules,
 };
 use rusqlite::Connection;
 use tokio::time::Instant;
@@ -504,6 +504,19 @@ impl Store for SqliteStore {
     async fn steps(&self, scope: &Scope, job: &JobId) -> Result<Vec<JournalStep>, StoreError> {
         let (scope, job) = (scope.clone(), *job);
         self.readers.run(move |connection| journal::steps(connection, &scope, &job)).await
+    }
+
+    async fn step_outputs(
+        &self,
+        scope: &Scope,
+        job: &JobId,
+        kinds: &[&str],
+    ) -> Result<Vec<StepOutput>, StoreError> {
+        let (scope, job) = (scope.clone(), *job);
+        let kinds = kinds.iter().map(|kind| (*kind).to_owned()).collect::<Vec<_>>();
+        let read =
+            move |connection: &Connection| journal::step_outputs(connection, &scope, &job, &kinds);
+        self.readers.run(read).await
     }
 
     async fn page(&self, owner: &OwnerId, digest: &[u8; 32]) -> Result<Option<Page>, StoreError> {

@@ -268,6 +268,7 @@ macro_rules! store_suite {
                 k2_outputs_and_pages_are_cut_and_cleaned
                 k2_a_page_stays_as_long_as_a_job_that_has_read_it
                 k2_a_journal_belongs_to_its_job
+                k10_outputs_of_steps_are_read_by_kind
                 k12_an_interrupted_step_is_resolved_by_its_owner
             }
             continuing {

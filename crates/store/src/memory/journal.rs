@@ -3,7 +3,8 @@
 use outlast_core::rules::{JournalUsage, RunLeft, StoredStep};
 use outlast_core::{
     Job, JobId, JournalStep, Lease, NewJob, NewStep, OwnerId, Page, Record, ResolveOutcome, Scope,
-    StateKind, StepDecision, StepEnd, StepStart, StoreError, Takeover, Timestamp, rules,
+    StateKind, StepDecision, StepEnd, StepOutput, StepStart, StoreError, Takeover, Timestamp,
+    rules,
 };
 
 use super::tables::{Tables, visible};
@@ -96,12 +97,30 @@ impl Tables {
     }
 
     pub(super) fn steps(&self, scope: &Scope, job: &JobId) -> Vec<JournalStep> {
+        self.stored_steps(scope, job).into_iter().map(|stored| stored.step.clone()).collect()
+    }
+
+    pub(super) fn step_outputs(
+        &self,
+        scope: &Scope,
+        job: &JobId,
+        kinds: &[&str],
+    ) -> Vec<StepOutput> {
+        let steps = self.stored_steps(scope, job).into_iter();
+        let output = |StoredStep { step, output }: &StoredStep| {
+            let output = output.clone().filter(|_| kinds.contains(&&*step.kind))?;
+            Some(StepOutput { key: step.key.clone(), kind: step.kind.clone(), output })
+        };
+        steps.filter_map(output).collect()
+    }
+
+    fn stored_steps(&self, scope: &Scope, job: &JobId) -> Vec<&StoredStep> {
         let found = self.find(job).filter(|(_, record)| scope.sees(&record.job.new.owner));
         let Some((seq, _)) = found else { return Vec::new() };
         let of_run = (seq, String::new())..(seq + 1, String::new());
-        let mut steps: Vec<JournalStep> =
-            self.steps.range(of_run).map(|(_, stored)| stored.step.clone()).collect();
-        steps.sort_by_key(|step| step.started_at);
+        let mut steps: Vec<&StoredStep> =
+            self.steps.range(of_run).map(|(_, stored)| stored).collect();
+        steps.sort_by_key(|stored| stored.step.started_at);
         steps
     }
 

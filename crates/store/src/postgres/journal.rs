@@ -6,8 +6,8 @@ use std::sync::LazyLock;
 use outlast_core::rules::{JournalUsage, RunLeft, StoredStep};
 use outlast_core::{
     Checkpoint, Job, JobId, JournalStep, Lease, NewJob, NewStep, OwnerId, Page, Resend,
-    ResolveOutcome, Scope, StateKind, StepCosts, StepDecision, StepEnd, StepStart, StoreError,
-    Takeover, rules,
+    ResolveOutcome, Scope, StateKind, StepCosts, StepDecision, StepEnd, StepOutput, StepStart,
+    StoreError, Takeover, rules,
 };
 
 use super::fault::Fault;
@@ -281,6 +281,19 @@ impl StoreShared {
         let select = sql!(postgres::journal::steps);
         let rows = self.read(select, &[&job.to_string(), &escape_owner(scope)]).await?;
         Ok(rows.iter().map(|row| row.step()).collect::<Result<_, Fault>>()?)
+    }
+
+    /// Returns the outputs of a job's ended steps of these kinds.
+    pub(super) async fn step_outputs(
+        &self,
+        scope: &Scope,
+        job: &JobId,
+        kinds: &[&str],
+    ) -> Result<Vec<StepOutput>, StoreError> {
+        let select = sql!(postgres::journal::step_outputs);
+        let kinds: Vec<String> = kinds.iter().map(|kind| escape(kind)).collect();
+        let rows = self.read(select, &[&job.to_string(), &escape_owner(scope), &kinds]).await?;
+        Ok(rows.iter().map(|row| row.step_output()).collect::<Result<_, Fault>>()?)
     }
 
     /// Returns a page of an owner.

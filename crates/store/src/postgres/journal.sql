@@ -24,6 +24,12 @@ insert into step_pages (job, owner, digest) values ($1, $2, $3)
 select steps.* from steps join jobs on jobs.seq = steps.job
   where jobs.id = $1 and ($2::text is null or jobs.owner = $2) order by steps.started_at, steps.key
 
+-- name: step_outputs
+select steps.key, steps.kind, step_outputs.output from jobs join steps on steps.job = jobs.seq
+    join step_outputs on step_outputs.job = steps.job and step_outputs.key = steps.key
+  where jobs.id = $1 and ($2::text is null or jobs.owner = $2) and steps.kind = any($3::text[])
+  order by steps.started_at, steps.key
+
 -- name: page
 select * from pages where owner = $1 and digest = $2
 

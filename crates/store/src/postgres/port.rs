@@ -12,8 +12,8 @@ use outlast_core::{
     InsertOutcome, Job, JobId, JobPage, JobQuery, JournalStep, Lease, LedgerRow, NewQuestion,
     NewStep, NoticeClaim, NoticeOutcome, OwnerId, Page, Profile, Progress, Prune, PruneOutcome,
     Question, Record, RemoteRun, RemoteStop, RescueBy, RescueOutcome, ResolveOutcome, Rev, Scope,
-    Settlement, SpendQuery, SpendSum, StateCount, StateKind, StepDecision, StepEnd, StepStart,
-    Store, StoreError, Timestamp, WorkerId, rules,
+    Settlement, SpendQuery, SpendSum, StateCount, StateKind, StepDecision, StepEnd, StepOutput,
+    StepStart, Store, StoreError, Timestamp, WorkerId, rules,
 };
 use tokio_postgres::types::{ToSql, Type};
 use uuid::Uuid;
@@ -393,6 +393,15 @@ impl Store for PostgresStore {
 
     async fn steps(&self, scope: &Scope, job: &JobId) -> Result<Vec<JournalStep>, StoreError> {
         self.shared.steps(scope, job).await
+    }
+
+    async fn step_outputs(
+        &self,
+        scope: &Scope,
+        job: &JobId,
+        kinds: &[&str],
+    ) -> Result<Vec<StepOutput>, StoreError> {
+        self.shared.step_outputs(scope, job, kinds).await
     }
 
     async fn page(&self, owner: &OwnerId, digest: &[u8; 32]) -> Result<Option<Page>, StoreError> {

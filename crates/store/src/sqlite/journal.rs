@@ -6,8 +6,8 @@ use std::sync::LazyLock;
 use outlast_core::rules::{JournalUsage, RunLeft, StoredStep};
 use outlast_core::{
     Checkpoint, Job, JobId, JournalStep, Lease, NewJob, NewStep, OwnerId, Page, Resend,
-    ResolveOutcome, Scope, StepCosts, StepDecision, StepEnd, StepStart, StoreError, Takeover,
-    rules,
+    ResolveOutcome, Scope, StepCosts, StepDecision, StepEnd, StepOutput, StepStart, StoreError,
+    Takeover, rules,
 };
 use rusqlite::{Connection, params_from_iter};
 
@@ -94,6 +94,19 @@ pub(super) fn steps(
     let mut statement = connection.prepare_cached(sql!(sqlite::journal::steps))?;
     let owner = scope.owner().map(OwnerId::as_str);
     statement.query_and_then((job.to_string(), owner), |row| row.step())?.collect()
+}
+
+/// Returns the outputs of a job's ended steps of these kinds.
+pub(super) fn step_outputs(
+    connection: &Connection,
+    scope: &Scope,
+    job: &JobId,
+    kinds: &[String],
+) -> Result<Vec<StepOutput>, Fault> {
+    let mut statement = connection.prepare_cached(sql!(sqlite::journal::step_outputs))?;
+    let owner = scope.owner().map(OwnerId::as_str);
+    let kinds = serde_json::json!(kinds).to_string();
+    statement.query_and_then((job.to_string(), owner, kinds), |row| row.step_output())?.collect()
 }
 
 /// Returns a page of an owner.

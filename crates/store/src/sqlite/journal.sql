@@ -21,6 +21,12 @@ INSERT INTO step_pages (job, owner, digest) VALUES (?1, ?2, ?3)
 SELECT steps.* FROM steps WHERE job = (SELECT seq FROM jobs WHERE id = ?1 AND (?2 IS NULL OR owner = ?2))
   ORDER BY started_at, key
 
+-- name: step_outputs
+SELECT steps.key, steps.kind, step_outputs.output FROM steps JOIN step_outputs USING (job, key)
+  WHERE steps.job = (SELECT seq FROM jobs WHERE id = ?1 AND (?2 IS NULL OR owner = ?2))
+    AND steps.kind IN (SELECT value FROM json_each(?3))
+  ORDER BY steps.started_at, steps.key
+
 -- name: page
 SELECT * FROM pages WHERE owner = ?1 AND digest = ?2
 

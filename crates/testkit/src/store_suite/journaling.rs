@@ -256,6 +256,37 @@ pub async fn k2_a_journal_belongs_to_its_job(fixture: Fixture) {
     assert_eq!(steps(&fixture, &other.lease.job).await.len(), 1);
 }
 
+/// K10: the outputs of steps are read by their kinds and by their owner alone; an open step has none.
+pub async fn k10_outputs_of_steps_are_read_by_kind(fixture: Fixture) {
+    let lease = fixture.add_claimed().await.lease;
+    let kinds = ["search", "read", "note", "read", "read"];
+    for (number, kind) in kinds.iter().enumerate() {
+        let key = format!("{}:{}", kind, 9 - number);
+        begin(&fixture, &lease, &NewStep { kind: (*kind).to_owned(), ..a_step(&key) }).await;
+        let text = format!("\u{f0000} {key}");
+        let result = if number == 3 { StepResult::Failed(text) } else { StepResult::Done(text) };
+        if number < 4 {
+            fixture.store.end_step(&lease, &key, &StepEnd::free(result)).await.unwrap();
+        }
+        fixture.clock.advance(Duration::from_secs(1));
+    }
+    let read = async |scope: Scope, job: &JobId, kinds: &[&str]| {
+        let outputs = fixture.store.step_outputs(&scope, job, kinds).await.unwrap();
+        outputs.into_iter().map(|it| (it.key, it.kind, it.output)).collect::<Vec<_>>()
+    };
+    let row = |kind: &str, number: u8| {
+        let key = format!("{kind}:{number}");
+        (key.clone(), kind.to_owned(), format!("\u{f0000} {key}"))
+    };
+    let own = || Scope::Owner(alice());
+    let expected = vec![row("search", 9), row("read", 8), row("read", 6)];
+    assert_eq!(read(own(), &lease.job, &["read", "search", "none"]).await, expected);
+    assert_eq!(read(Scope::Operator, &lease.job, &["note"]).await, [row("note", 7)]);
+    assert!(read(own(), &lease.job, &[]).await.is_empty());
+    assert!(read(Scope::Owner(bob()), &lease.job, &kinds).await.is_empty());
+    assert!(read(own(), &JobId::new(uuid::Uuid::from_u128(7)), &kinds).await.is_empty());
+}
+
 pub(super) fn a_step(key: &str) -> NewStep {
     NewStep {
         key: key.to_owned(),

@@ -101,6 +101,9 @@ impl<S: TestedStore> StorePair<'_, S> {
         for ids in self.model_ids.all().iter().zip(self.ids.all()) {
             let steps = both!(self, other, ids, |store, id| store.steps(scope, id));
             self.same("steps", steps, as_it_is)?;
+            let outputs =
+                both!(self, other, ids, |store, id| store.step_outputs(scope, id, &["read"]));
+            self.same("step_outputs", outputs, as_it_is)?;
             let newest = both!(self, other, ids, |store, id| store.newest_about(scope, id, states));
             self.same("newest_about", newest, |ids, job| job.map(|job| ids.job(job)))?;
         }
