@@ -5,7 +5,10 @@ use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use futures_util::future::join_all;
-use outlast_core::{ProviderError, Role, SearchFilters};
+use outlast_core::rules::MAX_STEP_OUTPUT;
+use outlast_core::{
+    NoteRecord, NotesRecord, ProviderError, ResearchRecord, Role, SearchFilters, SearchHit,
+};
 use outlast_library::rank_passages;
 use outlast_sources::Fetcher;
 use tokio::sync::Semaphore;
@@ -14,9 +17,10 @@ use url::Url;
 use crate::notes::{AskedNotes, Note, Notes, gaps_question, note_questions, take_notes};
 use crate::plan::{Plan, line};
 use crate::prompts::GapsAnswer;
-use crate::read::{ReadPage, read_page};
-use crate::search::{SearchHit, canonical, search};
+use crate::read::{ReadPage, read_page, to_hex};
+use crate::search::{SearchQuery, canonical, search};
 use crate::settings::SearchBackend;
+use crate::steps::to_json;
 use crate::work::{QuestionBound, RunContext};
 
 /// The searches that are sent at the same time.
@@ -141,7 +145,8 @@ async fn search_one(
     percent: u8,
 ) -> Result<(usize, Vec<SearchHit>), ProviderError> {
     let _slot = slots.acquire().await;
-    let Some(hits) = search(work, key, &query.text).await? else {
+    let asked = SearchQuery::for_reading(&query.text, work.ask.filters.recency);
+    let Ok(hits) = search(&work.shared, &work.steps, key, asked).await? else {
         failed.fetch_add(1, Ordering::Relaxed);
         return Ok((query.question, Vec::new()));
     };
@@ -174,7 +179,7 @@ fn choose(
 }
 
 /// Returns true if the filters of the request allow the domain of a hit.
-fn is_wanted(hit: &SearchHit, filters: &SearchFilters) -> bool {
+pub(crate) fn is_wanted(hit: &SearchHit, filters: &SearchFilters) -> bool {
     let host = Url::parse(&hit.url).ok().and_then(|url| url.host_str().map(str::to_lowercase));
     let Some(host) = host else { return true };
     let is_within = |domain: &str| {
@@ -264,8 +269,40 @@ async fn note_round(
         notes.push(note_one(work, &found.pages, asked, (round, &done, all)));
     }
     let notes: Result<Vec<Vec<Note>>, _> = join_all(notes).await.into_iter().collect();
+    let first = found.notes.all.len();
     found.notes.extend(notes?.into_iter().flatten());
-    Ok(())
+    record_notes(work, plan, &format!("notes:{round}"), found, first).await
+}
+
+/// Records the notes from this one on, for people and for the next question of the conversation.
+async fn record_notes(
+    work: &RunContext,
+    plan: &Plan,
+    key: &str,
+    found: &Findings,
+    first: usize,
+) -> Result<(), ProviderError> {
+    let to_record = |note: &Note| {
+        let page = &found.pages[note.page];
+        NoteRecord {
+            question: plan.questions[note.question].question.clone(),
+            claim: note.claim.clone(),
+            quotation: note.quotation.clone(),
+            url: page.url.clone(),
+            page: to_hex(&page.digest),
+        }
+    };
+    let notes = || {
+        let mut notes: Vec<_> = found.notes.all[first..].iter().map(to_record).collect();
+        loop {
+            let record = to_json(&NotesRecord { notes: notes.clone() });
+            if record.len() <= MAX_STEP_OUTPUT {
+                break record;
+            }
+            notes.truncate(notes.len() * 3 / 4);
+        }
+    };
+    work.steps.record(key, ResearchRecord::NOTES, notes).await.map(drop)
 }
 
 async fn note_one(

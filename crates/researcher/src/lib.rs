@@ -22,6 +22,7 @@ mod notes;
 mod verify;
 mod write;
 mod report;
+mod results;
 mod research;
 mod preview;
 mod inspect;
@@ -32,7 +33,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use outlast_core::{
     BeginError, Clock, Cost, NanoUsd, Provider, ProviderError, RecoverySemantics, RemoteRun,
-    Request, ResendPolicy, ResumePolicy, Run, StopOutcome,
+    Request, ResearchKind, ResendPolicy, ResumePolicy, Run, StopOutcome,
 };
 use outlast_http::{BadProxy, client_builder};
 use reqwest::Client;
@@ -42,7 +43,7 @@ pub use self::inspect::{JsonState, ModelState, SearchState, WindowState};
 use self::limits::Limits;
 pub use self::preview::{PlanPreview, PreviewedQuestion};
 use self::run::ResearchRun;
-pub use self::search::{SearchHit, SearchTool};
+pub use self::search::SearchTool;
 pub use self::settings::{Prices, SearchBackend, Settings};
 
 /// The provider of research on the user's own model.
@@ -120,8 +121,9 @@ impl Provider for Researcher {
         }
     }
 
-    fn expected_model(&self, _request: &Request) -> Option<String> {
-        Some(self.shared.settings.model.clone())
+    fn expected_model(&self, request: &Request) -> Option<String> {
+        let has_model = request.kind() != ResearchKind::Results;
+        has_model.then(|| self.shared.settings.model.clone())
     }
 
     fn typical_cost(&self, request: &Request) -> Cost {

@@ -23,6 +23,8 @@ pub(crate) struct Limits {
 
 impl Limits {
     const BRIEF: Self = Self { questions: 1, rounds: 1, searches: 2, pages: 5, tokens: 40_000 };
+    /// One search, without a model.
+    const RESULTS: Self = Self { questions: 0, rounds: 0, searches: 1, pages: 0, tokens: 0 };
     const LOW: Self = Self { questions: 3, rounds: 1, searches: 9, pages: 12, tokens: 200_000 };
     const MEDIUM: Self = Self { questions: 5, rounds: 2, searches: 25, pages: 30, tokens: 600_000 };
     const HIGH: Self = Self { questions: 8, rounds: 3, searches: 56, pages: 80, tokens: 2_000_000 };
@@ -34,13 +36,8 @@ impl Limits {
             (ResearchKind::Research, Some(Effort::Minimal | Effort::Low)) => Self::LOW,
             (ResearchKind::Research, Some(Effort::Medium) | None) => Self::MEDIUM,
             (ResearchKind::Research, Some(Effort::High)) => Self::HIGH,
-            (
-                ResearchKind::Search
-                | ResearchKind::Ask
-                | ResearchKind::Reason
-                | ResearchKind::Results,
-                _,
-            ) => Self::BRIEF,
+            (ResearchKind::Search | ResearchKind::Ask | ResearchKind::Reason, _) => Self::BRIEF,
+            (ResearchKind::Results, _) => return Self::RESULTS,
         };
         let pages = match settings.max_pages {
             0 => preset.pages,
@@ -62,7 +59,10 @@ impl Limits {
     /// unknown.
     pub(crate) fn highest_cost(&self, prices: &Prices) -> Option<NanoUsd> {
         let written = self.tokens / 5;
-        let model = token_cost(prices, self.tokens - written, written)?;
+        let model = match self.tokens {
+            0 => NanoUsd(0),
+            tokens => token_cost(prices, tokens - written, written)?,
+        };
         let search = prices.search?.0.saturating_mul(self.searches as u64) / 1_000;
         Some(NanoUsd(model.0.saturating_add(search)))
     }
@@ -92,6 +92,8 @@ mod tests {
         let bound = Limits::LOW.highest_cost(&prices);
         assert_eq!(bound, Some(NanoUsd(200_000_000 + 9_000_000)));
         assert_eq!(Limits::HIGH.highest_cost(&Prices::FREE), Some(NanoUsd(0)));
+        let no_model = Prices { input: None, output: None, ..prices };
+        assert_eq!(Limits::RESULTS.highest_cost(&no_model), Some(NanoUsd(1_000_000)));
         let unknown = Prices { search: None, ..prices };
         assert_eq!(Limits::LOW.highest_cost(&unknown), None);
         assert_eq!(token_cost(&prices, 1, 0), Some(NanoUsd(1_000)));

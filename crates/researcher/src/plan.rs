@@ -2,9 +2,10 @@
 
 use std::collections::HashSet;
 
-use outlast_core::{Day, ProviderError, ResearchRequest, Role};
+use outlast_core::{Day, ProviderError, QuestionsRecord, ResearchRecord, ResearchRequest, Role};
 
 use crate::prompts::{self, PlanAnswer, enclose, fill};
+use crate::steps::to_json;
 use crate::work::{Question, RunContext};
 
 const MAX_QUERIES: usize = 3;
@@ -38,7 +39,13 @@ pub(crate) async fn make_plan(work: &RunContext) -> Result<Plan, ProviderError> 
     };
     let answer = work.ask(asked, is_usable).await?.unwrap_or_default();
     work.end_phase();
-    Ok(to_plan(work.ask.question(), answer, at_most))
+    let plan = to_plan(work.ask.question(), answer, at_most);
+    let questions = || {
+        let questions = plan.questions.iter().map(|it| it.question.clone()).collect();
+        to_json(&QuestionsRecord { questions })
+    };
+    work.steps.record("questions", ResearchRecord::QUESTIONS, questions).await?;
+    Ok(plan)
 }
 
 /// Returns the question for a plan of at most this many sub-questions.

@@ -4,29 +4,22 @@ use std::sync::Arc;
 
 use futures_util::FutureExt as _;
 use outlast_core::rules::MAX_PAGE_TEXT;
-use outlast_core::{Page as StoredPage, ProviderError, StoreError};
+use outlast_core::{Page as StoredPage, ProviderError, ReadRecord, StoreError};
 use outlast_library::{PassageDocument, PassageText};
 use outlast_sources::{
     Block, BlockKind, FetchedPage, Fetcher, Obstacle, Page, PreparedPage, Quotable,
 };
-use serde::{Deserialize, Serialize};
 
 use crate::settings::SearchBackend;
-use crate::steps::{RequestResult, StepOutcome, StepSpec, StepUsage, digest_of};
+use crate::steps::{RequestResult, StepOutcome, StepSpec, StepUsage, digest_of, to_json};
 use crate::work::RunContext;
 
 /// The size of a passage in bytes: about 200 tokens.
 const PASSAGE: usize = 700;
 
-/// The recorded result of a read.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-struct ReadRecord {
-    /// The digest of the kept page, in hexadecimal digits.
-    page: String,
-}
-
 /// A page that was read.
 pub(crate) struct ReadPage {
+    pub(crate) digest: [u8; 32],
     /// The address under which it was found, which the report cites.
     pub(crate) url: String,
     pub(crate) title: String,
@@ -44,6 +37,7 @@ pub(crate) async fn read_page(
     let digest = digest_of(&[url]);
     let spec = StepSpec {
         needs_room: true,
+        subject: Some(url.to_owned()),
         ..StepSpec::free(format!("read:{}", to_hex(&digest[..16])), "read", &[url])
     };
     let send = || fetch_and_save(work, fetcher, url).boxed();
@@ -83,9 +77,8 @@ async fn fetch_and_save(work: &RunContext, fetcher: &Fetcher, url: &str) -> Requ
         }
         Err(error) => return RequestResult::Unanswered(crate::steps::store_error(error)),
     }
-    let record = ReadRecord { page: to_hex(&stored.digest) };
-    let output = serde_json::to_string(&record).unwrap_or_default();
-    RequestResult::Done { output, usage: StepUsage::default() }
+    let record = ReadRecord { url: url.to_owned(), page: to_hex(&stored.digest) };
+    RequestResult::Done { output: to_json(&record), usage: StepUsage::default() }
 }
 
 /// Fetches a page and returns it as it is kept; otherwise the reason.
@@ -160,6 +153,7 @@ impl ReadPage {
     fn new(stored: StoredPage) -> Self {
         let page = Page::from_stored(&stored.text, stored.truncated);
         Self {
+            digest: stored.digest,
             title: page.title.clone().unwrap_or_else(|| stored.url.clone()),
             url: stored.url,
             quotable: Quotable::new(&page),

@@ -3,7 +3,7 @@
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use outlast_core::{ProviderError, ProviderErrorKind, Request, RunJournal, Step};
+use outlast_core::{ProviderError, ProviderErrorKind, Request, ResearchKind, RunJournal, Step};
 use outlast_sources::{FetchLimits, FetchOptions, Fetcher};
 
 use crate::SharedState;
@@ -13,6 +13,7 @@ use crate::engine_channel::EngineChannel;
 use crate::limits::Limits;
 use crate::plan::make_plan;
 use crate::report::{to_output, write_out};
+use crate::results::list_results;
 use crate::steps::Steps;
 use crate::work::RunContext;
 use crate::write::write;
@@ -34,6 +35,10 @@ pub(crate) async fn research(
     let steps = Steps::open(journal, &shared.settings, Arc::clone(&reports)).await?;
     let steps = Arc::new(steps);
     drop(handle.set(Arc::clone(&steps)));
+    if ask.kind == ResearchKind::Results {
+        let output = list_results(&shared, &ask, &steps).await?;
+        return Ok(Step::Done { output: Box::new(output), raw: None });
+    }
     let fetcher = fetcher(&shared)?;
     let work = RunContext::open(shared, ask, limits, steps, reports).await?;
     let plan = make_plan(&work).await?;

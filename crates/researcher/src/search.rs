@@ -4,23 +4,24 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use futures_util::FutureExt as _;
-use outlast_core::{NanoUsd, ProviderError, ProviderErrorKind, Recency};
+use outlast_core::{
+    NanoUsd, ProviderError, ProviderErrorKind, Recency, ResearchRecord, SearchHit, SearchRecord,
+};
 use outlast_http::{error_chain, read_body};
 use reqwest::header;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use url::Url;
 
 use crate::SharedState;
 use crate::settings::SearchBackend;
-use crate::steps::{RequestResult, StepOutcome, StepSpec, StepUsage, digest_of};
+use crate::steps::{RequestResult, StepOutcome, StepSpec, StepUsage, Steps, digest_of, to_json};
 use crate::waits::unreachable;
-use crate::work::RunContext;
 
 const TIMEOUT: Duration = Duration::from_secs(30);
 const MAX_BODY: usize = 4 << 20;
 const MAX_TEXT: usize = 500;
 /// The hits of one query that are used.
-pub(crate) const MAX_HITS: usize = 8;
+const MAX_HITS: usize = 8;
 /// The hits of one host and query that are used.
 const MAX_PER_HOST: usize = 2;
 
@@ -32,24 +33,31 @@ pub trait SearchTool: Send + Sync {
     async fn search(&self, query: &str) -> Result<Vec<SearchHit>, ProviderError>;
 }
 
-/// A hit of a search.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct SearchHit {
-    pub url: String,
-    #[serde(default)]
-    pub title: String,
-    /// A few words of the page, as the search service shows them.
-    #[serde(default)]
-    pub snippet: String,
+/// A query, and the way to ask it.
+#[derive(Clone, Copy)]
+pub(crate) struct SearchQuery<'a> {
+    pub(crate) text: &'a str,
+    pub(crate) recency: Option<Recency>,
+    /// The maximum number of hits.
+    pub(crate) at_most: usize,
+    /// The maximum number of hits of one host.
+    pub(crate) per_host: usize,
 }
 
-/// Runs a query as a step and returns its hits; `None` if it failed.
+impl<'a> SearchQuery<'a> {
+    /// Creates a query whose hits are candidates for reading.
+    pub(crate) fn for_reading(text: &'a str, recency: Option<Recency>) -> Self {
+        Self { text, recency, at_most: MAX_HITS, per_host: MAX_PER_HOST }
+    }
+}
+
+/// Runs a query as a step and returns its hits, or the reason why it failed.
 pub(crate) async fn search(
-    work: &RunContext,
+    shared: &SharedState,
+    steps: &Steps,
     key: String,
-    query: &str,
-) -> Result<Option<Vec<SearchHit>>, ProviderError> {
-    let shared = &work.shared;
+    query: SearchQuery<'_>,
+) -> Result<Result<Vec<SearchHit>, String>, ProviderError> {
     let is_local = matches!(shared.settings.search, SearchBackend::Library(_));
     let price = match is_local {
         true => Some(NanoUsd(0)),
@@ -57,29 +65,38 @@ pub(crate) async fn search(
     };
     let spec = StepSpec {
         key,
-        kind: "search",
-        digest: digest_of(&[query]),
+        kind: ResearchRecord::SEARCH,
+        digest: digest_of(&[query.text]),
         bound: price,
         needs_room: true,
+        subject: Some(query.text.to_owned()),
     };
     let usage = StepUsage { spent: price.unwrap_or_default(), read: 0, written: 0 };
-    let send = || send_query(work, query, usage).boxed();
-    match work.steps.take(&spec, None, send).await? {
-        StepOutcome::Done(output) => Ok(Some(serde_json::from_str(&output).unwrap_or_default())),
-        StepOutcome::Failed(reason) => {
-            tracing::warn!(query, reason, "a search failed");
-            Ok(None)
+    let send = || send_query(shared, query, usage).boxed();
+    match steps.take(&spec, None, send).await? {
+        StepOutcome::Done(output) => {
+            let record: SearchRecord = serde_json::from_str(&output).unwrap_or_default();
+            Ok(Ok(record.hits))
         }
-        StepOutcome::NoRoom => Ok(None),
+        StepOutcome::Failed(reason) => {
+            tracing::warn!(query = query.text, reason, "a search failed");
+            Ok(Err(reason))
+        }
+        StepOutcome::NoRoom => Ok(Err("the run has no room".to_owned())),
     }
 }
 
-async fn send_query(work: &RunContext, query: &str, usage: StepUsage) -> RequestResult {
-    match tokio::time::timeout(TIMEOUT, run_query(work, query)).await {
-        Ok(Ok(hits)) => RequestResult::Done {
-            output: serde_json::to_string(&clean(hits)).unwrap_or_default(),
-            usage,
-        },
+async fn send_query(
+    shared: &SharedState,
+    query: SearchQuery<'_>,
+    usage: StepUsage,
+) -> RequestResult {
+    match tokio::time::timeout(TIMEOUT, run_query(shared, query)).await {
+        Ok(Ok(hits)) => {
+            let hits = clean(hits, query);
+            let output = to_json(&SearchRecord { query: query.text.to_owned(), hits });
+            RequestResult::Done { output, usage }
+        }
         Ok(Err(error)) => to_sent(error, usage),
         Err(_) => {
             let sentence = "the search service did not answer in time";
@@ -107,17 +124,19 @@ fn to_sent(error: ProviderError, usage: StepUsage) -> RequestResult {
     }
 }
 
-async fn run_query(work: &RunContext, query: &str) -> Result<Vec<SearchHit>, ProviderError> {
-    let shared = &work.shared;
+async fn run_query(
+    shared: &SharedState,
+    query: SearchQuery<'_>,
+) -> Result<Vec<SearchHit>, ProviderError> {
     match &shared.settings.search {
         SearchBackend::Searxng { url, api_key } => {
-            ask_searxng(shared, url, api_key.as_deref(), query, work.ask.filters.recency).await
+            ask_searxng(shared, url, api_key.as_deref(), query.text, query.recency).await
         }
-        SearchBackend::Tool { tool, .. } => tool.search(query).await,
+        SearchBackend::Tool { tool, .. } => tool.search(query.text).await,
         SearchBackend::Library(library) => {
-            let (library, query) = (library.clone(), query.to_owned());
+            let (library, text, at_most) = (library.clone(), query.text.to_owned(), query.at_most);
             let found =
-                tokio::task::spawn_blocking(move || library.find_files(&query, MAX_HITS)).await;
+                tokio::task::spawn_blocking(move || library.find_files(&text, at_most)).await;
             let found = found
                 .map_err(|error| failed("the library could not be searched", error.to_string()))?;
             let found = found
@@ -233,7 +252,7 @@ pub(crate) async fn ask_searxng(
 }
 
 /// Returns the usable hits of a query: short texts, few of one host, no address twice.
-fn clean(hits: Vec<SearchHit>) -> Vec<SearchHit> {
+fn clean(hits: Vec<SearchHit>, query: SearchQuery<'_>) -> Vec<SearchHit> {
     let short = |text: &str| {
         let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
         text[..text.floor_char_boundary(MAX_TEXT)].to_owned()
@@ -251,7 +270,7 @@ fn clean(hits: Vec<SearchHit>) -> Vec<SearchHit> {
             let host = host.strip_prefix("www.").unwrap_or(&host).to_owned();
             let count = hosts.entry(host).or_default();
             *count += 1;
-            if *count > MAX_PER_HOST {
+            if *count > query.per_host {
                 continue;
             }
         }
@@ -260,7 +279,7 @@ fn clean(hits: Vec<SearchHit>) -> Vec<SearchHit> {
             title: short(&hit.title),
             snippet: short(&hit.snippet),
         });
-        if cleaned.len() == MAX_HITS {
+        if cleaned.len() == query.at_most {
             break;
         }
     }
@@ -302,7 +321,8 @@ mod tests {
             "",
             "notes/file.md",
         ];
-        let cleaned = clean(hits.iter().map(|url| hit(url)).collect());
+        let query = SearchQuery::for_reading("x", None);
+        let cleaned = clean(hits.iter().map(|url| hit(url)).collect(), query);
         let urls: Vec<_> = cleaned.iter().map(|hit| hit.url.as_str()).collect();
         assert_eq!(
             urls,

@@ -7,9 +7,10 @@ use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use outlast_core::{
-    NanoUsd, NewStep, ProviderError, ProviderErrorKind, Resend, RunJournal, StepEnd, StepResult,
-    StepStart, StepState, StoreError,
+    FailedRecord, NanoUsd, NewStep, ProviderError, ProviderErrorKind, Resend, RunJournal, StepEnd,
+    StepResult, StepStart, StepState, StoreError,
 };
+use serde::Serialize;
 use sha2::{Digest as _, Sha256};
 use tokio::sync::watch;
 
@@ -37,14 +38,29 @@ pub(crate) struct StepSpec {
     pub(crate) bound: Option<NanoUsd>,
     /// True for a step that collects: it is not begun if the owner has no room for it.
     pub(crate) needs_room: bool,
+    /// The query or the address, which is recorded with the reason of a failure.
+    pub(crate) subject: Option<String>,
 }
 
 impl StepSpec {
     /// Creates a free step.
     pub(crate) fn free(key: impl Into<String>, kind: &'static str, input: &[&str]) -> Self {
         let (key, digest, bound) = (key.into(), digest_of(input), Some(NanoUsd(0)));
-        Self { key, kind, digest, bound, needs_room: false }
+        Self { key, kind, digest, bound, needs_room: false, subject: None }
     }
+
+    /// Returns the result of a step that failed for this reason.
+    fn to_failure(&self, reason: &str) -> StepResult {
+        StepResult::Failed(match self.subject.clone() {
+            Some(subject) => to_json(&FailedRecord { subject, reason: reason.to_owned() }),
+            None => reason.to_owned(),
+        })
+    }
+}
+
+/// Returns a record as JSON.
+pub(crate) fn to_json(record: &impl Serialize) -> String {
+    serde_json::to_string(record).unwrap_or_default()
 }
 
 /// Returns the digest of texts.
@@ -237,7 +253,7 @@ impl Steps {
                     return Ok(StepOutcome::Done(output));
                 }
                 RequestResult::Failed { reason, usage } => {
-                    self.end(spec, &key, StepResult::Failed(reason.clone()), usage).await?;
+                    self.end(spec, &key, spec.to_failure(&reason), usage).await?;
                     return Ok(StepOutcome::Failed(reason));
                 }
                 RequestResult::Busy { wait, error } => {
@@ -255,7 +271,7 @@ impl Steps {
                     tracing::warn!(step = key, %error, "a step was not answered");
                     if spec.bound == Some(NanoUsd(0)) && sends >= MAX_SENDS {
                         let reason = error.sentence.clone();
-                        let end = StepResult::Failed(reason.clone());
+                        let end = spec.to_failure(&reason);
                         self.end(spec, &key, end, StepUsage::default()).await?;
                         return Ok(StepOutcome::Failed(reason));
                     }
@@ -270,7 +286,17 @@ impl Steps {
         key: &str,
         decide: impl FnOnce() -> String,
     ) -> Result<String, ProviderError> {
-        let spec = StepSpec::free(key, "decision", &[]);
+        self.record(key, "decision", decide).await
+    }
+
+    /// Records a text of this process under a kind, or returns the one of an earlier attempt.
+    pub(crate) async fn record(
+        &self,
+        key: &str,
+        kind: &'static str,
+        decide: impl FnOnce() -> String,
+    ) -> Result<String, ProviderError> {
+        let spec = StepSpec::free(key, kind, &[]);
         match self.begin(&spec, key).await? {
             Begun::Send => {
                 let output = decide();

@@ -285,6 +285,7 @@ impl RunContext {
             digest: crate::steps::digest_of(&[&request.user]),
             bound: has_price.then_some(bound.cost),
             needs_room: question.needs_room,
+            subject: None,
         };
         let send = || async { self.to_sent(&request, chat(&self.shared, &request).await) }.boxed();
         let outcome = self.steps.take(&spec, Some(&self.shared), send).await;

@@ -6,11 +6,12 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use outlast_core::{
-    BeginError, Body, Clock, Output, Provider as _, ProviderError, ProviderErrorKind, Request, Step,
+    BeginError, Body, Clock, Output, Provider as _, ProviderError, ProviderErrorKind, Request,
+    SearchHit, Step,
 };
 use outlast_provider::command::Rerun;
 use outlast_provider::mcp_tool::{McpTool, McpToolOptions, Upstream};
-use outlast_researcher::{SearchHit, SearchTool};
+use outlast_researcher::SearchTool;
 use serde_json::{Value, json};
 
 /// The time for which a search tool may be silent.
