@@ -37,8 +37,10 @@ mod retry;
 pub use retry::{RetrySettings, retry_job, retry_key, retry_of};
 
 mod paid_runs;
+mod research_details;
 mod step_totals;
 pub use paid_runs::PaidRun;
+pub use research_details::{ResearchDetails, TakenStep};
 pub use step_totals::StepTotals;
 
 mod export;

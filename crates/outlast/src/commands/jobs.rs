@@ -7,11 +7,11 @@ mod answer;
 use std::time::Duration;
 
 use outlast_core::{
-    CancelOutcome, Code, Job, JobId, JobQuery, JobState, Profile, Prune, RemoteStop, Scope,
-    StateKind, Summary, Timestamp, Waits,
+    CancelOutcome, Code, Job, JobId, JobQuery, JobState, Profile, Prune, RemoteStop,
+    ResearchRecord, Scope, StateKind, Summary, Timestamp, Waits,
 };
 use outlast_engine::{JobSnapshot, Providers};
-use outlast_server::{PaidRun, StepTotals};
+use outlast_server::{PaidRun, ResearchDetails, StepTotals};
 use tokio::time::Instant;
 
 use super::engine::{CommandSession, with_engine};
@@ -160,17 +160,27 @@ fn row(job: &Summary, code: Option<Code>, now: Timestamp, with_owner: bool) -> V
 async fn show(session: &CommandSession<'_>, args: JobArgs) -> CommandResult {
     let job = find::job(session, &args.id).await?;
     let now = session.engine.now();
-    let steps = session.engine.steps(&Scope::Owner(job.new.owner.clone()), &job.id).await?;
+    let scope = Scope::Owner(job.new.owner.clone());
+    let steps = session.engine.steps(&scope, &job.id).await?;
+    let outputs = match job.new.profile.provider() {
+        Profile::RESEARCHER => {
+            session.engine.step_outputs(&scope, &job.id, &ResearchRecord::KINDS).await?
+        }
+        _ => Vec::new(),
+    };
+    let details = ResearchDetails::new(&steps, outputs);
     if args.json {
         let mut shown = json::job(&job, now);
         shown["runs"] = json::runs(&list_paid_runs(session, &job).await?);
         shown["steps"] = json::steps(&StepTotals::sum(&steps));
+        shown["research"] = json::research(&details);
         ui::json(&shown);
     } else {
         let retries = retry::retries_of(session, &job).await?;
         let waits = read(session, &job.id).await?.and_then(|reading| reading.waits);
         let runs = list_paid_runs(session, &job).await?;
-        show::job(&job, waits, now, &retries, &runs, &StepTotals::sum(&steps));
+        let steps = (StepTotals::sum(&steps), details);
+        show::job(&job, waits, now, &retries, &runs, &steps);
     }
     DONE
 }

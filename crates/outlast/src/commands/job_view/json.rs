@@ -1,12 +1,13 @@
 //! Jobs as JSON for scripts. Times are RFC 3339 in UTC.
 
 use outlast_core::{
-    Body, Cost, Failure, Job, JobPage, JobState, Output, Profile, RemoteStop, Summary, Timestamp,
+    Body, Cost, Failure, Job, JobPage, JobState, NoteRecord, Output, Profile, RemoteStop, Summary,
+    Timestamp,
 };
 use serde_json::{Value, json};
 
 use outlast_mirror::QuestionShape;
-use outlast_server::{PaidRun, StepTotals, retry_of};
+use outlast_server::{PaidRun, ResearchDetails, StepTotals, TakenStep, retry_of};
 
 /// `jobs list --json`
 pub(crate) fn page(page: &JobPage) -> Value {
@@ -83,6 +84,36 @@ pub(crate) fn steps(totals: &[StepTotals]) -> Value {
         })
     };
     totals.iter().map(of_kind).collect()
+}
+
+/// `research` of `jobs show --json`: the questions, searches, pages and notes of a researcher's run.
+pub(crate) fn research(details: &ResearchDetails) -> Value {
+    let taken = |subject: &str, steps: &[TakenStep]| -> Vec<Value> {
+        let one = |step: &TakenStep| {
+            json!({
+                subject: step.subject,
+                "result": step.result,
+                "failed": step.failed,
+                "elapsed_ms": step.time.map(|time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX)),
+                "nano_usd": step.spent.0,
+            })
+        };
+        steps.iter().map(one).collect()
+    };
+    let note = |note: &NoteRecord| {
+        json!({
+            "question": note.question,
+            "claim": note.claim,
+            "quotation": note.quotation,
+            "url": note.url,
+        })
+    };
+    json!({
+        "questions": details.questions,
+        "searches": taken("query", &details.searches),
+        "pages": taken("url", &details.pages),
+        "notes": details.notes.iter().map(note).collect::<Vec<_>>(),
+    })
 }
 
 /// Returns the known state of a cancelled job's run, in one word.

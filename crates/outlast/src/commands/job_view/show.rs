@@ -1,11 +1,11 @@
 //! One job as a person reads it: facts first, then its timeline, then the report.
 
 use outlast_core::{
-    Body, Checkpoint, Job, JobId, JobState, RemoteStop, RequestState, Source, Standing, StateKind,
-    Timestamp, Waits, address_line, without_hidden,
+    Body, Checkpoint, Job, JobId, JobState, NoteRecord, RemoteStop, RequestState, Source, Standing,
+    StateKind, Timestamp, Waits, address_line, without_hidden,
 };
 
-use outlast_server::{DEEP_RESEARCH, PaidRun, StepTotals, cost_text};
+use outlast_server::{DEEP_RESEARCH, PaidRun, ResearchDetails, StepTotals, TakenStep, cost_text};
 
 use crate::ui;
 use outlast_server::retry_of;
@@ -16,7 +16,7 @@ pub(crate) fn job(
     now: Timestamp,
     retries: &[JobId],
     runs: &[PaidRun],
-    steps: &[StepTotals],
+    (steps, details): &(Vec<StepTotals>, ResearchDetails),
 ) {
     ui::line(&job.id.to_string());
     ui::facts("workflow", Some(&job.new.workflow).filter(|name| *name != DEEP_RESEARCH));
@@ -57,6 +57,7 @@ pub(crate) fn job(
     for (number, totals) in steps.iter().enumerate() {
         ui::fact(if number == 0 { "steps" } else { "" }, totals);
     }
+    research(details);
     ui::fact("owner", &job.new.owner);
     let conversation = job.new.conversation.as_ref();
     ui::facts("conversation", conversation.map(|id| format!("{id}, turn {}", job.turn)));
@@ -87,6 +88,33 @@ pub(crate) fn job(
     }
     ui::line("");
     report(&output.body);
+}
+
+/// The number of entries of each list of a run that are printed.
+const MAX_LISTED: usize = 10;
+
+/// Prints the beginning of the questions, searches, pages and notes of a run.
+fn research(details: &ResearchDetails) {
+    let taken = |steps: &[TakenStep]| -> Vec<String> {
+        let line = |step: &TakenStep| format!("{} ({})", step.subject, step.facts());
+        steps.iter().map(|step| line(step).trim_start().to_owned()).collect()
+    };
+    let note = |note: &NoteRecord| format!("{} ({})", note.claim, note.url);
+    let lists = [
+        ("questions", details.questions.clone()),
+        ("searches", taken(&details.searches)),
+        ("pages", taken(&details.pages)),
+        ("notes", details.notes.iter().map(note).collect()),
+    ];
+    for (name, lines) in lists {
+        for (number, line) in lines.iter().take(MAX_LISTED).enumerate() {
+            ui::fact(if number == 0 { name } else { "" }, ui::short(line, 300));
+        }
+        if lines.len() > MAX_LISTED {
+            let more = lines.len() - MAX_LISTED;
+            ui::fact("", format_args!("and {more} more: `--json` lists all"));
+        }
+    }
 }
 
 /// Returns the worker that a queued job of a workflow waits for: that of the file which had the workflow when the job
