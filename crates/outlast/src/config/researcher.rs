@@ -109,7 +109,11 @@ impl Layers {
     pub(super) fn researcher(&mut self) -> ConfigResult<ResearcherSettings> {
         let model_url = self.optional_url(settings::RESEARCHER_MODEL_URL)?;
         let search = self.search_service()?;
-        self.warn_of_open_address(settings::RESEARCHER_MODEL_URL, &model_url);
+        let data = "questions, pages and the API key";
+        self.warn_of_open_address(settings::RESEARCHER_MODEL_URL, &model_url, data);
+        if let SearchService::Searxng(url) = &search {
+            self.warn_of_open_address(settings::RESEARCHER_SEARCH_URL, url, "queries and the key");
+        }
         let searches_here = match &search {
             SearchService::Searxng(url) => is_loopback(url),
             SearchService::Library => true,
@@ -178,11 +182,11 @@ impl Layers {
     }
 
     /// Warns of an address on another machine that is not encrypted.
-    fn warn_of_open_address(&mut self, setting: &'static Setting, address: &str) {
+    fn warn_of_open_address(&mut self, setting: &'static Setting, address: &str, data: &str) {
         if address.starts_with("http://") && !is_loopback(address) {
             let name = self.find(setting).name();
             self.warnings.push(format!(
-                "{name} is an http address on another machine: questions, pages and the API key are sent to it unencrypted"
+                "{name} is an http address on another machine: {data} are sent to it unencrypted"
             ));
         }
     }
@@ -242,11 +246,15 @@ mod tests {
         assert_eq!(settings.max_resend, NanoUsd(20_000_000));
     }
 
-    /// C11: an address on another machine without encryption.
+    /// K1: an address on another machine without encryption.
     #[test]
     fn k1_an_unencrypted_model_address_on_another_machine_warns() {
         let (_, warnings) = read(&[("OUTLAST_MODEL_URL", "http://10.0.0.7:8000/v1")], None);
         assert!(warnings.iter().any(|it| it.contains("unencrypted")), "{warnings:?}");
+        let (_, warnings) = read(&[("OUTLAST_SEARCH_URL", "http://10.0.0.7:8888")], None);
+        let expected =
+            "OUTLAST_SEARCH_URL is an http address on another machine: queries and the key";
+        assert!(warnings.iter().any(|it| it.starts_with(expected)), "{warnings:?}");
         let (_, warnings) = read(&[("OUTLAST_MODEL_URL", "https://10.0.0.7:8000/v1")], None);
         assert!(warnings.is_empty(), "{warnings:?}");
     }

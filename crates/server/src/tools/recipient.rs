@@ -63,14 +63,9 @@ pub(crate) struct Recipient<'a> {
 }
 
 impl Recipient<'_> {
-    /// Returns true if questions stay on this machine.
-    pub(crate) fn is_library(self) -> bool {
-        self.profile.is_some_and(|profile| profile.provider() == Profile::LIBRARY)
-    }
-
     /// Selects one of two texts: for documents on this machine, or for the web.
     pub(crate) fn either<'a>(self, documents: &'a str, web: &'a str) -> &'a str {
-        if self.is_library() { documents } else { web }
+        if self.profile.is_some_and(Profile::reads_documents) { documents } else { web }
     }
 
     /// Returns the warning of a tool that sends a quick question; empty if it is disabled or if no question leaves this
