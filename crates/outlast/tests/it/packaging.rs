@@ -149,6 +149,26 @@ fn the_bundle_s_manifest_is_what_clients_take() {
     }
 }
 
+/// K1, C10: whoever installs a package is asked for every variable of the researcher, and its two keys are secrets.
+#[test]
+fn k1_packages_know_the_variables_of_the_researcher() {
+    let names = ["MODEL_URL", "MODEL", "MODEL_API_KEY", "SEARCH", "SEARCH_URL", "SEARCH_API_KEY"];
+    let (server, manifest) = (json("packaging/server.json"), json("packaging/manifest.json"));
+    for name in names.map(|name| format!("OUTLAST_{name}")) {
+        let is_key = name.ends_with("_KEY");
+        for package in server["packages"].as_array().unwrap() {
+            let variables = package["environmentVariables"].as_array().unwrap();
+            let found = variables.iter().find(|variable| variable["name"] == *name);
+            let found = found.unwrap_or_else(|| panic!("{name} is missing"));
+            assert_eq!(found["isSecret"] == true, is_key, "{name}");
+        }
+        let asked = manifest["server"]["mcp_config"]["env"][&name].as_str();
+        let asked = asked.unwrap_or_else(|| panic!("{name} is missing"));
+        let asked = asked.trim_start_matches("${user_config.").trim_end_matches('}');
+        assert_eq!(manifest["user_config"][asked]["sensitive"] == true, is_key, "{name}");
+    }
+}
+
 #[test]
 fn the_image_is_built_with_our_toolchain_and_names_the_same_server() {
     let dockerfile = read("packaging/Dockerfile");
