@@ -92,6 +92,137 @@ async fn k10_the_page_and_jobs_show_list_the_steps() {
     assert!(read["done"].as_u64().unwrap() > 1 && read["failed"] == 0, "{shown}");
 }
 
+/// K10: the page and `jobs show` list the questions, the searches, the pages and the notes of a run.
+#[tokio::test]
+async fn k10_the_page_and_jobs_show_list_searches_pages_and_notes() {
+    let mut world = simulated("-").await;
+    world.set("OUTLAST_PROVIDERS", "researcher");
+    let served = Served::start(&mut world, &[]).await;
+    let browser = Browser::signed_in(served.address, ANN).await;
+    let job = browser.ask("How efficient are heat pumps?").await;
+    browser.until(&job, "state succeeded").await;
+    let body = browser.get(&job).await.body;
+    world.set("OUTLAST_OWNER", "ann");
+    let id = job.rsplit('/').next().unwrap();
+    let shown = world.run(&["jobs", "show", id, "--json"]).await;
+    let shown: Value = serde_json::from_str(&shown.stdout).unwrap();
+    let found = &shown["research"];
+    let text = |value: &Value| value.as_str().unwrap().to_owned();
+    let (query, url) = (text(&found["searches"][0]["query"]), text(&found["pages"][0]["url"]));
+    let (question, claim) = (text(&found["questions"][0]), text(&found["notes"][0]["claim"]));
+    assert!(!query.is_empty() && url.starts_with("http://127.0.0.1"), "{found}");
+    assert!(text(&found["searches"][0]["result"]).ends_with(" results"), "{found}");
+    let printed = world.run(&["jobs", "show", id]).await.stdout;
+    for part in [&query, &url, &question] {
+        assert!(printed.contains(&part[..part.len().min(60)]), "{part}: {printed}");
+        assert!(body.contains(&**part), "{part}: {body}");
+    }
+    assert!(body.contains("Notes (") && body.contains(&claim), "{claim}: {body}");
+    assert!(body.contains(&format!("<a href=\"{url}\" rel=\"noopener noreferrer\">")), "{body}");
+    world.set("OUTLAST_OWNER", "bob");
+    let foreign = world.run(&["jobs", "show", id, "--json"]).await;
+    assert!(foreign.code != Some(0) && !foreign.stdout.contains(&query), "{foreign:?}");
+}
+
+/// G2, K1: as the first provider, the researcher answers the quick tools too: `perplexity_search` of the vendor's set is
+/// one search without a model, the others are short runs.
+#[tokio::test]
+async fn g2_the_quick_tools_are_answered_by_the_researcher() {
+    let mut world = simulated("-").await;
+    world.set("OUTLAST_PROVIDERS", "researcher");
+    world.set("OUTLAST_TOOLS", "perplexity");
+    let mut server = world.serve().await;
+    let asked = json!({ "query": "heat pumps", "max_results": 3 });
+    let found = server.call("perplexity_search", asked).await;
+    let text = found["structuredContent"]["results"].as_str().unwrap_or_else(|| panic!("{found}"));
+    assert!(text.starts_with("Found 3 search results:\n\n1. **"), "{text}");
+    assert_eq!(text.matches("\n   URL: http://127.0.0.1").count(), 3, "{text}");
+    let calls = world.simulator.calls();
+    let lane = &calls.lanes["-"];
+    assert_eq!((lane.model.len(), lane.search.len()), (0, 1), "no model is asked");
+    for tool in ["perplexity_ask", "perplexity_reason", "perplexity_research"] {
+        let message =
+            json!({ "role": "user", "content": format!("{tool}: how efficient are heat pumps?") });
+        let answer = server.call(tool, json!({ "messages": [message] })).await;
+        let text =
+            answer["structuredContent"]["response"].as_str().unwrap_or_else(|| panic!("{answer}"));
+        assert!(text.contains("## Summary") && text.contains("[1]"), "{tool}: {text}");
+    }
+    drop(server);
+    world.set("OUTLAST_TOOLS", "research");
+    let mut server = world.serve().await;
+    server.logged("deep-research").await;
+    let answer = server.call("perplexity_search", json!({ "query": "heat pumps of Arlen" })).await;
+    let text =
+        answer["structuredContent"]["rawResultText"].as_str().unwrap_or_else(|| panic!("{answer}"));
+    assert!(text.contains("[1]") && text.contains("## Summary"), "{text}");
+}
+
+/// G2, K11: a search service that refuses is a clear refusal of the quick tools.
+#[tokio::test]
+async fn g2_a_quick_search_that_cannot_be_made_is_refused_with_the_setting() {
+    let mut world = simulated("-").await;
+    let url = world.simulator.url().to_owned();
+    world.set("OUTLAST_PROVIDERS", "researcher");
+    world.set("OUTLAST_TOOLS", "perplexity");
+    world.set("OUTLAST_SEARCH_URL", &format!("{url}/searxng/json=off"));
+    let mut server = world.serve().await;
+    let refused = server.call("perplexity_search", json!({ "query": "heat pumps" })).await;
+    let text = refused["content"][0]["text"].as_str().unwrap();
+    assert!(refused["isError"] == true && text.starts_with("CONFIGURATION_ERROR: "), "{text}");
+    assert!(text.contains("formats: [html, json]"), "{text}");
+}
+
+/// C10, P7: a run of the researcher that is likely to cost over a dollar is logged before it, and one that did cost that
+/// is reported in the log and in the answer.
+#[tokio::test]
+async fn c10_p7_a_costly_run_of_the_researcher_is_warned_of() {
+    let mut world = simulated("-").await;
+    world.set("OUTLAST_PROVIDERS", "researcher");
+    let file = world.data_dir().with_file_name("outlast.toml");
+    let mut asked = json!({ "query": "How efficient are heat pumps?", "effort": "low" });
+    for (price, is_costly) in [("500", true), ("0.01", false)] {
+        std::fs::write(&file, format!("[researcher]\nprice_in = {price}\nprice_out = {price}\n"))
+            .unwrap();
+        let mut server = world.serve_with(&["--config", file.to_str().unwrap()]).await;
+        asked["idempotency_key"] = json!(price);
+        let answer = server.call(ASK, asked.clone()).await;
+        let text = answer["content"].to_string();
+        let over = "(by the price table), which is over $1.";
+        assert_eq!(text.contains(over), is_costly, "{text}");
+        if is_costly {
+            server.logged("likely to cost over $1").await;
+            server.logged(over).await;
+        }
+    }
+}
+
+/// C11: the tools warn against sensitive information, unless nothing leaves this machine.
+#[tokio::test]
+async fn c11_the_tools_warn_unless_the_researcher_keeps_everything_here() {
+    let mut world = world(&[
+        ("OUTLAST_MODEL_URL", "http://127.0.0.1:9/v1"),
+        ("OUTLAST_SEARCH_URL", "http://127.0.0.1:9"),
+        ("PERPLEXITY_ENABLE_SECURITY_DISCLAIMER", "true"),
+        ("OUTLAST_TOOLS", "deep-research,perplexity"),
+    ])
+    .await;
+    for (search, warns) in [("searxng", true), ("library", false)] {
+        world.set("OUTLAST_SEARCH", search);
+        let mut server = world.serve().await;
+        let listed = server.request("tools/list", json!({})).await;
+        let tools = listed["tools"].as_array().unwrap();
+        for name in [ASK, "perplexity_ask", "perplexity_search"] {
+            let tool = tools.iter().find(|tool| tool["name"] == name).unwrap();
+            let description = tool["description"].as_str().unwrap();
+            assert_eq!(description.contains("Security: "), warns, "{search} {name}: {description}");
+            // P2: the description names the place that is really searched.
+            let is_library = description.contains("own documents");
+            assert_eq!(is_library, !warns, "{search} {name}: {description}");
+        }
+    }
+}
+
 /// K10: `--plan` shows the plan and what a run would cost after one question to the model, and starts nothing.
 #[tokio::test]
 async fn k10_a_plan_is_shown_without_a_run() {
