@@ -41,7 +41,8 @@ pub use expire::{expires_at, is_expired, life_ends_at};
 pub use identity::{EarlierCall, IdentityRecord, is_promised_by, newest_call, promise};
 pub use journal::{
     JOURNAL_ROW_BYTES, JournalUsage, MAX_PAGE_TEXT, MAX_RUN_BYTES, MAX_STEP_OUTPUT, MAX_STEPS,
-    StoredStep, begin_step, end_step, page_bytes, resolve_step, save_page, step_bytes,
+    StoredStep, begin_step, end_step, is_forgotten, page_bytes, resolve_step, save_page,
+    step_bytes,
 };
 pub use key::{KeyRecord, Replay, record_answer, replay};
 pub use ledger_sweep::{ledger_old_until, ledger_removable_until, sweeps_needed_from};

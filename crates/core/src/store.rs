@@ -216,6 +216,12 @@ pub trait Store: Send + Sync {
     /// rev stays the same.
     async fn prune(&self, scope: &Scope, prune: &Prune) -> Result<PruneOutcome, StoreError>;
 
+    /// Removes the journals of runs of this provider whose jobs ended before this moment ([`crate::rules::is_forgotten`]):
+    /// their steps with the outputs, and the pages that no other job has read. The jobs themselves stay. Returns the
+    /// number of these jobs. Not a change: the rev stays the same. A crash leaves each journal whole or removed.
+    async fn forget_runs(&self, provider: &str, ended_before: Timestamp)
+    -> Result<u32, StoreError>;
+
     /// Returns the job, if `scope` may see it and its retention has not ended. A foreign job is the same as an
     /// unknown one.
     async fn job(&self, scope: &Scope, id: &JobId) -> Result<Option<Job>, StoreError>;

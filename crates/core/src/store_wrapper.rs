@@ -94,6 +94,7 @@ wrapper_of! {
     QueuePosition: fn queue_position(&self, id: &JobId) -> u64;
     DeregisterWorker: fn deregister_worker(&self, worker: &WorkerId) -> ();
     Prune: fn prune(&self, scope: &Scope, prune: &Prune) -> PruneOutcome;
+    ForgetRuns: fn forget_runs(&self, provider: &str, ended_before: Timestamp) -> u32;
     Job: fn job(&self, scope: &Scope, id: &JobId) -> Option<Job>;
     List: fn list(&self, scope: &Scope, query: &JobQuery) -> JobPage;
     Counts: fn counts(&self, scope: &Scope, at_most: u32) -> Vec<StateCount>;

@@ -139,6 +139,7 @@ impl StoreWrapper for KillPointStore {
             | StoreMethod::Turns
             | StoreMethod::NewestAbout
             | StoreMethod::Steps
+            | StoreMethod::ForgetRuns
             | StoreMethod::StepOutputs
             | StoreMethod::Page
             | StoreMethod::Conversations

@@ -463,6 +463,14 @@ impl Store for MemoryStore {
         Ok(PruneOutcome { jobs, next_expiry: next.min() })
     }
 
+    async fn forget_runs(
+        &self,
+        provider: &str,
+        ended_before: Timestamp,
+    ) -> Result<u32, StoreError> {
+        Ok(self.tables().forget_runs_of(provider, ended_before))
+    }
+
     async fn job(&self, scope: &Scope, id: &JobId) -> Result<Option<Job>, StoreError> {
         let now = self.clock.now();
         let found = self.tables().find(id).map(|(_, record)| record.job);

@@ -464,6 +464,14 @@ impl Store for SqliteStore {
         self.remove(scope, prune).await
     }
 
+    async fn forget_runs(
+        &self,
+        provider: &str,
+        ended_before: Timestamp,
+    ) -> Result<u32, StoreError> {
+        self.forget_old_runs(provider, ended_before).await
+    }
+
     async fn job(&self, scope: &Scope, id: &JobId) -> Result<Option<Job>, StoreError> {
         let (scope, id, now) = (scope.clone(), *id, self.clock.now());
         self.readers.run(move |connection| reads::job(connection, &scope, &id, now)).await

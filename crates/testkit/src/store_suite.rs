@@ -269,6 +269,7 @@ macro_rules! store_suite {
                 k2_a_page_stays_as_long_as_a_job_that_has_read_it
                 k2_a_journal_belongs_to_its_job
                 k10_outputs_of_steps_are_read_by_kind
+                k10_old_journals_are_removed_and_their_jobs_stay
                 k12_an_interrupted_step_is_resolved_by_its_owner
             }
             continuing {

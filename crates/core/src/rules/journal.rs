@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use super::room::has_room;
 use super::write::check_lease;
 use crate::{
-    Fence, Job, JobState, JournalStep, Lease, NanoUsd, NewStep, Page, Record, Resend,
+    Fence, Job, JobState, JournalStep, Lease, NanoUsd, NewStep, Page, Record, RemoteStop, Resend,
     ResolveOutcome, StepDecision, StepEnd, StepResult, StepStart, StepState, StoreError, Timestamp,
 };
 
@@ -174,6 +174,16 @@ pub fn save_page(
     };
     take_room(record, page_bytes(&page), owner_bytes, max_bytes)?;
     Ok(Some(page))
+}
+
+/// Returns whether the journal of a job is removed by its age: a run of this provider that ended before this moment, with
+/// nothing left to stop.
+pub fn is_forgotten(job: &Job, provider: &str, ended_before: Timestamp) -> bool {
+    let is_stopping =
+        matches!(&job.state, JobState::Cancelled { remote, .. } if *remote == RemoteStop::Owed);
+    job.new.profile.provider() == provider
+        && job.ended_at().is_some_and(|end| end < ended_before)
+        && !is_stopping
 }
 
 /// Returns the number of bytes that a step counts for.

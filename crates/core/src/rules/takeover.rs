@@ -42,6 +42,11 @@ pub fn release_run(record: &mut Record, new: &NewJob, bytes: u64) -> Option<Chec
         record.bytes = record.bytes.saturating_sub(bytes);
         return Some(Checkpoint::NotBegun);
     };
+    // Without a step there is nothing to continue, and the row of the ledger stays with the job: the journal may have
+    // been removed by its age.
+    if bytes == 0 {
+        return None;
+    }
     job.checkpoint = Checkpoint::NotBegun;
     if let Some(failure) = job.failures.last_mut() {
         failure.run_goes_on = false;

@@ -134,15 +134,7 @@ impl Tables {
     /// Returns the run that a new job may take over. Changes nothing.
     pub(super) fn run_left(&self, takeover: &Takeover, new: &NewJob) -> Option<TakenRun> {
         let (seq, mut record) = self.find(&takeover.job)?;
-        let of_run = (seq, String::new())..(seq + 1, String::new());
-        let steps: u64 =
-            self.steps.range(of_run).map(|(_, stored)| rules::step_bytes(stored)).sum();
-        let is_read = |(name, _): &(&(OwnerId, [u8; 32]), &Page)| {
-            self.readers.get(*name).is_some_and(|readers| readers.contains(&seq))
-        };
-        let pages: u64 =
-            self.pages.iter().filter(is_read).map(|(_, page)| rules::page_bytes(page)).sum();
-        let bytes = steps + pages;
+        let bytes = self.journal_bytes(seq);
         let checkpoint = rules::release_run(&mut record, new, bytes)?;
         let rows = self.ledger.iter().filter(|row| row.job == takeover.job);
         let row = rows.max_by_key(|row| row.run).cloned();
@@ -152,6 +144,38 @@ impl Tables {
             left: RunLeft { checkpoint, bytes, row },
             takeover: *takeover,
         })
+    }
+
+    fn journal_bytes(&self, seq: u64) -> u64 {
+        let of_run = (seq, String::new())..(seq + 1, String::new());
+        let steps: u64 =
+            self.steps.range(of_run).map(|(_, stored)| rules::step_bytes(stored)).sum();
+        let is_read = |(name, _): &(&(OwnerId, [u8; 32]), &Page)| {
+            self.readers.get(*name).is_some_and(|readers| readers.contains(&seq))
+        };
+        let pages: u64 =
+            self.pages.iter().filter(is_read).map(|(_, page)| rules::page_bytes(page)).sum();
+        steps + pages
+    }
+
+    /// Removes the journals of old runs, and returns their number.
+    pub(super) fn forget_runs_of(&mut self, provider: &str, ended_before: Timestamp) -> u32 {
+        let is_old = |record: &Record| rules::is_forgotten(&record.job, provider, ended_before);
+        let old = self.records.iter().filter(|(_, record)| is_old(record)).map(|(seq, _)| *seq);
+        let old: Vec<(u64, u64)> = old.map(|seq| (seq, self.journal_bytes(seq))).collect();
+        let mut forgotten = 0;
+        for (seq, bytes) in old.into_iter().filter(|(_, bytes)| *bytes > 0) {
+            forgotten += 1;
+            if let Some(record) = self.records.get_mut(&seq) {
+                record.bytes = record.bytes.saturating_sub(bytes);
+            }
+            self.steps.retain(|(of, _), _| *of != seq);
+            for readers in self.readers.values_mut() {
+                readers.remove(&seq);
+            }
+        }
+        self.forget_runs();
+        forgotten
     }
 
     /// Moves the steps and pages of a run to a new job, and saves the job that had it.

@@ -1,17 +1,19 @@
 //! The journals of runs: their steps and pages, and the jobs about other jobs. No write here is a change: the rev stays
 //! the same.
 
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 
+use futures_util::FutureExt as _;
 use outlast_core::rules::{JournalUsage, RunLeft, StoredStep};
 use outlast_core::{
     Checkpoint, Job, JobId, JournalStep, Lease, NewJob, NewStep, OwnerId, Page, Resend,
     ResolveOutcome, Scope, StateKind, StepCosts, StepDecision, StepEnd, StepOutput, StepStart,
-    StoreError, Takeover, rules,
+    StoreError, Takeover, Timestamp, rules,
 };
 
 use super::fault::Fault;
 use super::rows::{self, StoredRow, params};
+use super::step::Durability;
 use super::text::{escape, escape_owner};
 use super::tx::{Param, Tx};
 use super::{StoreShared, ledger, room, writes};
@@ -217,6 +219,42 @@ pub(super) async fn move_to(tx: &mut Tx, taken: TakenRun, to: i64) -> Result<(),
     rows::save(tx, from, &record, key.as_ref()).await
 }
 
+/// A job whose journal may be removed.
+struct OldRun {
+    id: String,
+    provider: String,
+    ended_before: Timestamp,
+}
+
+/// Removes the journal of an old run. Returns false if the job has none that may be removed.
+async fn forget(tx: &mut Tx, run: &OldRun) -> Result<bool, Fault> {
+    let ids = vec![run.id.clone()];
+    let row = to_signed(rules::JOURNAL_ROW_BYTES);
+    let select = format!("{} where jobs.id = any($1::text[])", rows::WHOLE);
+    let [_, found, bytes] = tx
+        .load([
+            (writes::LOCK, &[&ids]),
+            (&select, &[&ids]),
+            (sql!(postgres::journal::bytes), &[&run.id, &row]),
+        ])
+        .await?;
+    let Some(stored) = found.first().map(rows::read_stored).transpose()? else {
+        return Ok(false);
+    };
+    let bytes = bytes.first().map_or(Ok(0), |row| row.count("bytes"))?;
+    let is_old = rules::is_forgotten(&stored.record.job, &run.provider, run.ended_before);
+    if bytes == 0 || !is_old {
+        return Ok(false);
+    }
+    let mut held = LeasedJob { bytes: stored.record.bytes, stored };
+    let seq = held.stored.seq;
+    tx.write(sql!(postgres::journal::remove_steps), vec![Box::new(seq)]).await?;
+    tx.write(sql!(postgres::journal::remove_pages), vec![Box::new(seq)]).await?;
+    held.stored.record.bytes = held.bytes.saturating_sub(bytes);
+    held.save_bytes(tx).await?;
+    Ok(true)
+}
+
 /// Returns the rows of a copied step or of one that ends.
 pub(super) fn step_rows(
     seq: i64,
@@ -294,6 +332,23 @@ impl StoreShared {
         let kinds: Vec<String> = kinds.iter().map(|kind| escape(kind)).collect();
         let rows = self.read(select, &[&job.to_string(), &escape_owner(scope), &kinds]).await?;
         Ok(rows.iter().map(|row| row.step_output()).collect::<Result<_, Fault>>()?)
+    }
+
+    /// Removes the journals of old runs, each in a step.
+    pub(super) async fn forget_runs(
+        self: &Arc<Self>,
+        provider: &str,
+        ended_before: Timestamp,
+    ) -> Result<u32, StoreError> {
+        let select = sql!(postgres::journal::ended_before);
+        let found = self.read(select, &[&escape(provider), &ended_before.as_millis()]).await?;
+        let mut forgotten = 0;
+        for row in &found {
+            let run = OldRun { id: row.text("id")?, provider: provider.to_owned(), ended_before };
+            let step = self.step(Durability::Commit, run, |run, tx| forget(tx, run).boxed());
+            forgotten += u32::from(step.await?.0);
+        }
+        Ok(forgotten)
     }
 
     /// Returns a page of an owner.

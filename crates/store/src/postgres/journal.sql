@@ -52,6 +52,13 @@ update step_outputs set job = $2 where job = $1
 -- name: remove_steps
 delete from steps where job = $1
 
+-- name: remove_pages
+delete from step_pages where job = $1
+
+-- name: ended_before
+select id from jobs where provider = $1 and ended_at < $2
+    and exists (select from steps where steps.job = jobs.seq) order by seq
+
 -- name: move_pages
 update step_pages set job = $2 where job = $1
 

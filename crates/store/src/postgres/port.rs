@@ -354,6 +354,14 @@ impl Store for PostgresStore {
         self.shared.prune(scope, prune).await
     }
 
+    async fn forget_runs(
+        &self,
+        provider: &str,
+        ended_before: Timestamp,
+    ) -> Result<u32, StoreError> {
+        self.shared.forget_runs(provider, ended_before).await
+    }
+
     async fn job(&self, scope: &Scope, id: &JobId) -> Result<Option<Job>, StoreError> {
         self.shared.read_job(scope, id).await
     }

@@ -7,7 +7,7 @@ use outlast_core::rules::{JournalUsage, RunLeft, StoredStep};
 use outlast_core::{
     Checkpoint, Job, JobId, JournalStep, Lease, NewJob, NewStep, OwnerId, Page, Resend,
     ResolveOutcome, Scope, StepCosts, StepDecision, StepEnd, StepOutput, StepStart, StoreError,
-    Takeover, rules,
+    Takeover, Timestamp, rules,
 };
 use rusqlite::{Connection, params_from_iter};
 
@@ -198,6 +198,35 @@ pub(super) fn move_to(tx: &mut Tx<'_>, taken: TakenRun, to: i64) -> Result<(), F
     sql::execute(connection, sql!(sqlite::journal::remove_steps), [from])?;
     sql::execute(connection, sql!(sqlite::journal::move_pages), (from, to))?;
     rows::save(tx, from, &mut ended.record, SaveScope::All)
+}
+
+/// Returns the ended jobs of a provider that have a journal.
+pub(super) fn ended_before(
+    connection: &Connection,
+    provider: &str,
+    moment: Timestamp,
+) -> Result<Vec<i64>, Fault> {
+    let select = sql!(sqlite::journal::ended_before);
+    sql::column(connection, select, (provider, moment.as_millis()))
+}
+
+/// Removes the journal of an old run. Returns false if the job has none that may be removed.
+pub(super) fn forget(
+    tx: &Tx<'_>,
+    seq: i64,
+    provider: &str,
+    ended_before: Timestamp,
+) -> Result<bool, Fault> {
+    let found = rows::whole(tx.connection, "jobs.seq = ?1", seq)?;
+    let is_old =
+        |stored: &StoredRow| rules::is_forgotten(&stored.record.job, provider, ended_before);
+    let Some(StoredRow { record, .. }) = found.filter(is_old) else { return Ok(false) };
+    let row = to_signed(rules::JOURNAL_ROW_BYTES);
+    let bytes = sql::value::<i64>(tx.connection, sql!(sqlite::journal::bytes), (seq, row))?;
+    sql::execute(tx.connection, sql!(sqlite::journal::remove_steps), [seq])?;
+    sql::execute(tx.connection, sql!(sqlite::journal::remove_pages), [seq])?;
+    save_bytes(tx.connection, seq, record.bytes.saturating_sub(bytes.unsigned_abs()))?;
+    Ok(bytes > 0)
 }
 
 /// Loads the job of a lease. Only a running job has a holder; in any other state the lease is lost.

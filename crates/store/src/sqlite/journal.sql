@@ -48,6 +48,13 @@ UPDATE step_outputs SET job = ?2 WHERE job = ?1
 -- name: remove_steps
 DELETE FROM steps WHERE job = ?1
 
+-- name: remove_pages
+DELETE FROM step_pages WHERE job = ?1
+
+-- name: ended_before
+SELECT seq FROM jobs WHERE provider = ?1 AND ended_at < ?2
+    AND EXISTS (SELECT 1 FROM steps WHERE steps.job = jobs.seq) ORDER BY seq
+
 -- name: move_pages
 UPDATE step_pages SET job = ?2 WHERE job = ?1
 

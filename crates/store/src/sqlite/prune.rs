@@ -5,11 +5,14 @@ use rusqlite::{Connection, Params};
 
 use super::fault::Fault;
 use super::tx::Tx;
-use super::{SqliteStore, ledger, sql};
+use super::{SqliteStore, journal, ledger, sql};
 use crate::{columns, count};
 
 /// The maximum number of jobs that one command removes: a fraction of a second even if each has a long report.
 const MAX_TOGETHER: usize = 100;
+
+/// The maximum number of journals that one command removes: each has at most 4,000 steps.
+const RUNS_TOGETHER: usize = 10;
 
 /// The number of pages that one command frees, and the number of free pages that are kept for new jobs.
 const PAGES: i64 = 1024;
@@ -47,6 +50,34 @@ impl SqliteStore {
         }
         let next = move |connection: &Connection| next_expiry(connection, owner.as_deref());
         Ok(PruneOutcome { jobs, next_expiry: self.readers.run(next).await? })
+    }
+
+    /// Removes the journals of old runs.
+    pub(super) async fn forget_old_runs(
+        &self,
+        provider: &str,
+        ended_before: Timestamp,
+    ) -> Result<u32, StoreError> {
+        let named = provider.to_owned();
+        let find =
+            move |connection: &Connection| journal::ended_before(connection, &named, ended_before);
+        let found = self.readers.run(find).await?;
+        let mut forgotten = 0;
+        for some in found.chunks(RUNS_TOGETHER) {
+            let (some, provider) = (some.to_vec(), provider.to_owned());
+            let forget = move |tx: &mut Tx<'_>| {
+                let mut forgotten = 0;
+                for seq in &some {
+                    forgotten += u32::from(journal::forget(tx, *seq, &provider, ended_before)?);
+                }
+                Ok(forgotten)
+            };
+            forgotten += self.writer()?.run(forget).await?;
+        }
+        if forgotten > 0 {
+            self.give_pages_back().await?;
+        }
+        Ok(forgotten)
     }
 
     /// Removes expired rows of the ledger.

@@ -129,6 +129,10 @@ pub(super) enum Action {
         scope: ScopeSpec,
         seconds_ago: i64,
     },
+    ForgetRuns {
+        profile: usize,
+        seconds_ago: i64,
+    },
     PruneConversation {
         scope: ScopeSpec,
         conversation: usize,
@@ -283,6 +287,8 @@ fn what() -> impl Strategy<Value = Action> {
         1 => worker().prop_map(|worker| Action::Dismiss { worker }),
         3 => who().prop_map(|scope| Action::PruneExpired { scope }),
         1 => (who(), -5..4000_i64).prop_map(|(scope, seconds_ago)| Action::PruneEnded { scope, seconds_ago }),
+        1 => (0..2_usize, -5..120_i64)
+            .prop_map(|(profile, seconds_ago)| Action::ForgetRuns { profile, seconds_ago }),
         1 => (who(), 0..CONVERSATIONS)
             .prop_map(|(scope, conversation)| Action::PruneConversation { scope, conversation }),
         1 => (who(), vec(state(), 0..3), any::<bool>(), option::of(few()), 0..4_u32).prop_map(

@@ -378,6 +378,13 @@ impl<'a, S: TestedStore> StorePair<'a, S> {
                 let moment = moved(self.clock.now(), -seconds_ago);
                 self.prune(via, *scope, Prune::EndedBefore(moment)).await?;
             }
+            Action::ForgetRuns { profile: number, seconds_ago } => {
+                let moment = moved(self.clock.now(), -seconds_ago);
+                let profile = profile(*number);
+                let forgotten =
+                    both!(self, via, |store| store.forget_runs(profile.provider(), moment));
+                self.same("forget_runs", forgotten, as_it_is)?;
+            }
             Action::PruneConversation { scope, conversation: name } => {
                 self.prune(via, *scope, Prune::Conversation(conversation(*name))).await?;
             }

@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use outlast_core::rules::{MAX_PAGE_TEXT, MAX_STEP_OUTPUT};
 use outlast_core::{
-    Fence, Insert, JobId, Lease, NanoUsd, NewJob, NewStep, Page, Prune, Resend, ResolveOutcome,
-    Scope, StepDecision, StepEnd, StepResult, StepStart, StepState, StoreError,
+    Fence, Insert, JobId, Lease, NanoUsd, NewJob, NewStep, Page, Profile, Prune, Resend,
+    ResolveOutcome, Scope, StepDecision, StepEnd, StepResult, StepStart, StepState, StoreError,
 };
 
-use super::fixture::{Fixture, a_job, alice, an_insert, bob, succeed, worker};
+use super::fixture::{Fixture, a_job, alice, an_insert, bob, fail, succeed, worker};
 use crate::clock::START;
 
 /// K2: a step is sent once, and its output is found by every later attempt.
@@ -285,6 +285,55 @@ pub async fn k10_outputs_of_steps_are_read_by_kind(fixture: Fixture) {
     assert!(read(own(), &lease.job, &[]).await.is_empty());
     assert!(read(Scope::Owner(bob()), &lease.job, &kinds).await.is_empty());
     assert!(read(own(), &JobId::new(uuid::Uuid::from_u128(7)), &kinds).await.is_empty());
+}
+
+/// K10: the journals of old runs of a provider are removed, with the pages that no other job has read; the jobs stay, and a
+/// new job continues nothing of them.
+pub async fn k10_old_journals_are_removed_and_their_jobs_stay(fixture: Fixture) {
+    let research = || NewJob { profile: Profile::new("search"), ..a_job() };
+    let mut runs = Vec::new();
+    for new in [research(), research(), a_job(), research()] {
+        fixture.add(new).await;
+        let claimed = fixture.claim().await;
+        begin(&fixture, &claimed.lease, &a_step("one")).await;
+        let end = StepEnd::free(StepResult::Done("x".repeat(500)));
+        fixture.store.end_step(&claimed.lease, "one", &end).await.unwrap();
+        for page in [a_page(1), a_page(10 + runs.len() as u8)] {
+            fixture.store.save_page(&claimed.lease, &page, u64::MAX).await.unwrap();
+        }
+        runs.push(claimed.lease);
+    }
+    let page = async |digest: u8| fixture.store.page(&alice(), &[digest; 32]).await.unwrap();
+    fixture.store.settle(&runs[0], succeed()).await.unwrap();
+    fixture.store.settle(&runs[1], fail()).await.unwrap();
+    fixture.store.settle(&runs[2], succeed()).await.unwrap();
+    fixture.clock.advance(Duration::from_secs(60));
+    let moment = fixture.clock_now();
+    let (rev, before) = (fixture.store.rev().await.unwrap(), fixture.read(&runs[0].job).await);
+    let forget = async |before| fixture.store.forget_runs("search", before).await.unwrap();
+    assert_eq!(forget(START).await, 0);
+    assert_eq!(forget(moment).await, 2, "the ended ones of the provider");
+    assert_eq!(forget(moment).await, 0);
+    assert_eq!(fixture.store.rev().await.unwrap(), rev);
+    assert_eq!(fixture.read(&runs[0].job).await, before);
+    for (run, has_journal) in runs.iter().zip([false, false, true, true]) {
+        assert_eq!(!steps(&fixture, &run.job).await.is_empty(), has_journal);
+        let scope = Scope::Owner(alice());
+        let outputs = fixture.store.step_outputs(&scope, &run.job, &["read"]).await.unwrap();
+        assert_eq!(!outputs.is_empty(), has_journal);
+    }
+    let left = [page(1).await, page(10).await, page(11).await, page(12).await, page(13).await];
+    assert_eq!(left.map(|page| page.is_some()), [true, false, false, true, true]);
+    // A job that runs goes on.
+    let found = StepStart::Done("x".repeat(500));
+    assert_eq!(begin(&fixture, &runs[3], &a_step("one")).await, found);
+    // The bytes of the owner are those that are left.
+    let room = |max_bytes| Insert { max_bytes, ..an_insert(a_job()) };
+    fixture.store.settle(&runs[3], succeed()).await.unwrap();
+    let later = fixture.clock_now().after(Duration::from_secs(60));
+    let all = Prune::EndedBefore(later);
+    assert_eq!(fixture.store.prune(&Scope::Operator, &all).await.unwrap().jobs, 4);
+    fixture.store.insert(room(1_000)).await.expect("everything is removed");
 }
 
 pub(super) fn a_step(key: &str) -> NewStep {
