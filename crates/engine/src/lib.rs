@@ -41,7 +41,7 @@ pub use handle::{JobSnapshot, JobWatch, PollError};
 pub use handover::{DetachedWorkers, WaitingJobs};
 pub use idle::LeaveTime;
 pub use observers::Observers;
-pub use options::{Options, Providers};
+pub use options::{Options, Providers, RunRetention};
 pub use report_check::ReportCheck;
 pub use shared::RequestForecast;
 pub use shutdown::Shutdown;

@@ -31,6 +31,8 @@ pub struct Options {
     pub spend_limits: SpendLimits,
     /// The maximum delay in the removal of expired jobs.
     pub sweep_interval: Duration,
+    /// The time for which the journals of ended runs of a provider are kept; `None` keeps them with their jobs.
+    pub keep_runs: Option<RunRetention>,
     /// The maximum number of polls that wait at a time.
     pub polls: PollLimits,
     /// True if each report of research is checked when it is written (`citations.check = always`).
@@ -43,6 +45,14 @@ pub struct Options {
     pub observers: Observers,
 }
 
+/// The retention of the journals of runs: their steps, notes and pages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RunRetention {
+    pub provider: &'static str,
+    /// Counted from the end of the job.
+    pub keep: Duration,
+}
+
 impl Default for Options {
     fn default() -> Self {
         Self {
@@ -53,6 +63,7 @@ impl Default for Options {
             max_bytes: 1 << 30,
             spend_limits: SpendLimits::default(),
             sweep_interval: Duration::from_secs(300),
+            keep_runs: None,
             polls: PollLimits { in_all: 10_000, per_job: 100, sharing: Sharing::OneOwner },
             check_reports: false,
             notifier: None,

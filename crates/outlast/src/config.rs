@@ -144,6 +144,8 @@ pub(crate) struct Config {
     pub(crate) sharing: DocumentSharing,
     /// The settings of citation checks.
     pub(crate) citations: Citations,
+    /// The retention of the pages and notes of the researcher.
+    pub(crate) keep_pages: Duration,
     /// The programs that read its PDFs and office files, and the path on which they are searched.
     pub(crate) pdftotext: PathBuf,
     pub(crate) pandoc: PathBuf,
@@ -356,6 +358,7 @@ impl Config {
                 true => DocumentSharing::AgentsToo,
                 false => DocumentSharing::PersonsOnly,
             },
+            keep_pages: layers.keep_pages()?,
             citations: Citations {
                 check: layers.parsed(
                     settings::CITATIONS_CHECK,

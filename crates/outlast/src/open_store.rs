@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use futures_util::future::BoxFuture;
-use outlast_core::{Clock, EndNotices, Store, StoreError};
-use outlast_engine::{Engine, Observers, Options, Providers, Shutdown};
+use outlast_core::{Clock, EndNotices, Profile, Store, StoreError};
+use outlast_engine::{Engine, Observers, Options, Providers, RunRetention, Shutdown};
 use outlast_mirror::{Mirror, MirrorOptions};
 use outlast_server::{Database, DatabaseFigures, Metrics};
 use outlast_store::{
@@ -326,6 +326,7 @@ pub(crate) fn options(config: &Config) -> Options {
         polls: config.polls,
         check_reports: config.citations.check == CitationChecks::Always,
         sweep_interval: config.perplexity.research_sweep_interval,
+        keep_runs: Some(RunRetention { provider: Profile::RESEARCHER, keep: config.keep_pages }),
         ..Options::default()
     }
 }

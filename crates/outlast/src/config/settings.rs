@@ -163,6 +163,8 @@ settings! {
         "maximum number of tokens of a run, read and written; `0`: by effort";
     RESEARCHER_MAX_MINUTES = "researcher.max_minutes", [], Number, "30",
         "maximum time of a run in minutes; writing begins when 85 % of it has passed";
+    RESEARCHER_KEEP_PAGES = "researcher.keep_pages", [], Duration, "30d",
+        "retention of the pages and notes of ended runs, from which follow-ups start";
 
     SERVER_PROVIDERS = "server.providers", ["OUTLAST_PROVIDERS"], List, "",
         "research providers, in order of preference: `perplexity`, `openai`, `anthropic`, `gemini`, `researcher`, `library`; default: `perplexity` if it has a key, then `library` if it has folders, then `researcher` if it has a model and a search service";

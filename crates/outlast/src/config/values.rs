@@ -303,6 +303,11 @@ impl Layers {
         self.duration_within(settings::SERVER_DRAIN_TIMEOUT, 0..=86_400)
     }
 
+    /// Returns the time for which pages and notes of ended runs are kept.
+    pub(super) fn keep_pages(&self) -> ConfigResult<Duration> {
+        self.duration_within(settings::RESEARCHER_KEEP_PAGES, 0..=3_650 * 86_400)
+    }
+
     fn duration_within(
         &self,
         setting: &'static Setting,
