@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::{
     Answer, ChangeWait, CloseReason, JobId, JournalStep, Lease, NewQuestion, NewStep, Page,
-    Question, QuestionState, Scope, StepEnd, StepStart, Store, StoreError,
+    Question, QuestionState, Scope, StepEnd, StepOutput, StepStart, Store, StoreError,
 };
 
 /// The longest wait for a change before the deadline of a question is looked at again.
@@ -103,7 +103,26 @@ impl RunJournal {
         self.store.steps(&Scope::Operator, &self.lease.job).await
     }
 
-    /// Returns a page that the run has kept.
+    /// Returns the outputs of steps of these kinds of the earlier jobs of the conversation, the newest job first; none
+    /// for a job without a conversation.
+    pub async fn earlier_outputs(
+        &self,
+        kinds: &[&str],
+    ) -> Result<Vec<Vec<StepOutput>>, StoreError> {
+        let Some(job) = self.store.job(&Scope::Operator, &self.lease.job).await? else {
+            return Ok(Vec::new());
+        };
+        let Some(conversation) = &job.new.conversation else { return Ok(Vec::new()) };
+        let scope = Scope::Owner(job.new.owner.clone());
+        let turns = self.store.turns(&scope, conversation).await?;
+        let mut outputs = Vec::new();
+        for earlier in turns.iter().rev().filter(|turn| turn.turn < job.turn) {
+            outputs.push(self.store.step_outputs(&scope, &earlier.id, kinds).await?);
+        }
+        Ok(outputs)
+    }
+
+    /// Returns a page that the run has kept, or another run of the same owner.
     pub async fn page(&self, digest: &[u8; 32]) -> Result<Option<Page>, StoreError> {
         let Some(job) = self.store.job(&Scope::Operator, &self.lease.job).await? else {
             return Ok(None);

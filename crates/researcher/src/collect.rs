@@ -14,6 +14,7 @@ use outlast_sources::Fetcher;
 use tokio::sync::Semaphore;
 use url::Url;
 
+use crate::earlier::add_earlier;
 use crate::notes::{AskedNotes, Note, Notes, gaps_question, note_questions, take_notes};
 use crate::plan::{Plan, line};
 use crate::prompts::GapsAnswer;
@@ -25,6 +26,10 @@ use crate::work::{QuestionBound, RunContext};
 
 /// The searches that are sent at the same time.
 const AT_ONCE: usize = 4;
+/// The notes from known pages with which a sub-question of a follow-up needs no search of its own.
+const ENOUGH_NOTES: usize = 3;
+/// The phase before the first round, in the keys of its steps.
+const EARLIER: &str = "earlier";
 /// The queries for each gap.
 const GAP_QUERIES: usize = 2;
 
@@ -37,8 +42,8 @@ pub(crate) struct Findings {
     pub(crate) searches: usize,
     pub(crate) hits: usize,
     pub(crate) failed_searches: usize,
-    /// The number of pages that could not be read.
-    pub(crate) unread: usize,
+    /// The number of pages that were chosen from the hits of searches, read or not.
+    pub(crate) chosen: usize,
     /// True if a limit ended the collection.
     pub(crate) was_limited: bool,
 }
@@ -58,9 +63,13 @@ pub(crate) async fn collect(
 ) -> Result<Findings, ProviderError> {
     let limits = work.header.limits;
     let mut found = Findings::default();
-    let mut known = HashSet::new();
+    add_earlier(work, plan, fetcher, &mut found).await?;
+    let mut known: HashSet<String> = found.pages.iter().map(|page| canonical(&page.url)).collect();
     let mut asked: HashSet<String> = HashSet::new();
     let mut queries = first_queries(plan);
+    if !found.pages.is_empty() {
+        queries = open_queries(work, plan, queries, &mut found).await?;
+    }
     let mut rounds_without_source = 0;
     for round in 0..limits.rounds {
         queries.retain(|query| asked.insert(query.text.to_lowercase()));
@@ -74,38 +83,61 @@ pub(crate) async fn collect(
             work.allow(&format!("search:{round}"), &vec![bound; queries.len()], true).await?;
         queries.truncate(allowed);
         found.was_limited |= queries.len() < planned;
-        if queries.is_empty() {
+        let named = if round == 0 { urls_of_user(work) } else { Vec::new() };
+        if queries.is_empty() && named.is_empty() {
             break;
         }
         let (hits, failed) = run_searches(work, round, &queries).await?;
         found.failed_searches += failed;
         found.searches += queries.len();
         found.hits += hits.iter().map(|(_, hits)| hits.len()).sum::<usize>();
-        let left = limits.pages.saturating_sub(found.pages.len() + found.unread);
+        let left = limits.pages.saturating_sub(found.chosen);
         let share = if round + 1 < limits.rounds { left.div_ceil(2) } else { left };
-        let mut chosen = Vec::new();
-        if round == 0 {
-            chosen
-                .extend(urls_of_user(work).into_iter().filter(|url| known.insert(canonical(url))));
-        }
+        let mut chosen: Vec<_> =
+            named.into_iter().filter(|url| known.insert(canonical(url))).collect();
         chosen.extend(choose(&hits, &work.ask.filters, &mut known, share));
         let pages = read_all(work, round, fetcher, &chosen).await?;
-        found.unread += chosen.len() - pages.len();
+        found.chosen += chosen.len();
         rounds_without_source = if pages.is_empty() { rounds_without_source + 1 } else { 0 };
         let first = found.pages.len();
         found.pages.extend(pages);
-        note_round(work, plan, round, first, &mut found).await?;
+        note_phase(work, plan, &round.to_string(), first, &mut found).await?;
         work.end_phase();
         if round + 1 == limits.rounds || rounds_without_source == 2 {
             break;
         }
-        queries = next_queries(work, plan, round, &found, &asked).await?;
+        queries = next_queries(work, plan, &round.to_string(), &found, &asked).await?;
         work.end_phase();
         if queries.is_empty() {
             break;
         }
     }
     Ok(found)
+}
+
+/// Takes notes for the sub-questions from the pages of earlier questions, and returns the queries of the plan for the
+/// sub-questions that these pages leave open.
+async fn open_queries(
+    work: &RunContext,
+    plan: &Plan,
+    mut queries: Vec<Query>,
+    found: &mut Findings,
+) -> Result<Vec<Query>, ProviderError> {
+    let pages = found.pages.len();
+    let taken = note_phase(work, plan, EARLIER, 0, found).await?;
+    work.end_phase();
+    queries.retain(|query| taken.get(&query.question).is_none_or(|notes| *notes < ENOUGH_NOTES));
+    let left = queries.iter().map(|query| query.question).collect::<HashSet<_>>().len();
+    let all = plan.questions.len();
+    work.report(
+        5,
+        format!("{} of {all} questions are answered by {pages} known pages", all - left),
+    );
+    if queries.is_empty() && work.header.limits.rounds > 1 {
+        queries = next_queries(work, plan, EARLIER, found, &HashSet::new()).await?;
+        work.end_phase();
+    }
+    Ok(queries)
 }
 
 /// Returns the queries of the plan, the first of each question before the second of any.
@@ -126,7 +158,9 @@ async fn run_searches(
     queries: &[Query],
 ) -> Result<(Vec<(usize, Vec<SearchHit>)>, usize), ProviderError> {
     let percent = percent_of(work, round, 0);
-    work.report(percent, format!("Searching: {}", queries[0].text));
+    if let Some(first) = queries.first() {
+        work.report(percent, format!("Searching: {}", first.text));
+    }
     let (slots, failed) = (Semaphore::new(AT_ONCE), AtomicUsize::new(0));
     let mut searches = Vec::new();
     for (number, query) in queries.iter().enumerate() {
@@ -236,17 +270,19 @@ async fn read_one(
     Ok(page)
 }
 
-/// Takes notes from the pages of this round.
-async fn note_round(
+/// Takes notes from the pages of this phase. Returns the number of new notes for each sub-question.
+async fn note_phase(
     work: &RunContext,
     plan: &Plan,
-    round: usize,
+    phase: &str,
     first: usize,
     found: &mut Findings,
-) -> Result<(), ProviderError> {
+) -> Result<HashMap<usize, usize>, ProviderError> {
+    let round = phase.parse().unwrap_or(0);
+    let mut taken = HashMap::new();
     let documents: Vec<_> = found.pages[first..].iter().map(ReadPage::document).collect();
     if documents.is_empty() {
-        return Ok(());
+        return Ok(taken);
     }
     let questions: Vec<String> = plan.questions.iter().map(|it| it.question.clone()).collect();
     let at_most = work.header.limits.passages();
@@ -256,10 +292,10 @@ async fn note_round(
     let mut asked = Vec::new();
     for (number, ranked) in ranked.iter().enumerate() {
         let passages: Vec<_> = ranked.iter().map(|it| (first + it.document, it.passage)).collect();
-        asked.extend(note_questions(work, plan, round, number, &found.pages, &passages));
+        asked.extend(note_questions(work, plan, phase, number, &found.pages, &passages));
     }
     let bounds: Vec<_> = asked.iter().map(|asked| work.bound(&asked.question)).collect();
-    let allowed = work.allow(&format!("note:{round}"), &bounds, true).await?;
+    let allowed = work.allow(&format!("note:{phase}"), &bounds, true).await?;
     found.was_limited |= allowed < asked.len();
     asked.truncate(allowed);
     let (all, done) = (asked.len(), AtomicUsize::new(0));
@@ -269,9 +305,15 @@ async fn note_round(
         notes.push(note_one(work, &found.pages, asked, (round, &done, all)));
     }
     let notes: Result<Vec<Vec<Note>>, _> = join_all(notes).await.into_iter().collect();
-    let first = found.notes.all.len();
-    found.notes.extend(notes?.into_iter().flatten());
-    record_notes(work, plan, &format!("notes:{round}"), found, first).await
+    let notes: Vec<Note> = notes?.into_iter().flatten().collect();
+    for note in &notes {
+        *taken.entry(note.question).or_default() += 1;
+    }
+    // Those of earlier questions are recorded too: the next question looks at the newest run first.
+    let first = if phase == EARLIER { 0 } else { found.notes.all.len() };
+    found.notes.extend(notes);
+    record_notes(work, plan, &format!("notes:{phase}"), found, first).await?;
+    Ok(taken)
 }
 
 /// Records the notes from this one on, for people and for the next question of the conversation.
@@ -321,14 +363,14 @@ async fn note_one(
 async fn next_queries(
     work: &RunContext,
     plan: &Plan,
-    round: usize,
+    phase: &str,
     found: &Findings,
     asked: &HashSet<String>,
 ) -> Result<Vec<Query>, ProviderError> {
-    work.report(percent_of(work, round, 3), "Looking for gaps");
-    let question = gaps_question(work, plan, round, &found.notes);
+    work.report(percent_of(work, phase.parse().unwrap_or(0), 3), "Looking for gaps");
+    let question = gaps_question(work, plan, phase, &found.notes);
     let bound = work.bound(&question);
-    if work.allow(&format!("gaps:{round}"), &[bound], true).await? == 0 {
+    if work.allow(&format!("gaps:{phase}"), &[bound], true).await? == 0 {
         return Ok(Vec::new());
     }
     let answer: GapsAnswer = work.ask(question, |_| Ok(())).await?.unwrap_or_default();

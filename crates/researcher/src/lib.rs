@@ -18,6 +18,7 @@ mod search;
 mod read;
 mod approval;
 mod collect;
+mod earlier;
 mod notes;
 mod verify;
 mod write;

@@ -64,7 +64,7 @@ pub(crate) struct AskedNotes {
 pub(crate) fn note_questions(
     work: &RunContext,
     plan: &Plan,
-    round: usize,
+    phase: &str,
     sub: usize,
     pages: &[ReadPage],
     passages: &[(usize, usize)],
@@ -95,7 +95,7 @@ pub(crate) fn note_questions(
             }
         }
         let question = Question {
-            key: format!("note:{round}:{sub}:{}", asked.len()),
+            key: format!("note:{phase}:{sub}:{}", asked.len()),
             kind: "note",
             system: fill(prompts::NOTE, work.date(), 0),
             head: enclose("question", "", &plan.questions[sub].question),
@@ -154,11 +154,11 @@ fn unquote(text: &str) -> &str {
 pub(crate) fn gaps_question(
     work: &RunContext,
     plan: &Plan,
-    round: usize,
+    phase: &str,
     notes: &Notes,
 ) -> Question {
     let mut question = Question {
-        key: format!("gaps:{round}"),
+        key: format!("gaps:{phase}"),
         kind: "gaps",
         system: fill(prompts::GAPS, work.date(), 0),
         head: enclose("question", "", &line(work.ask.question())),

@@ -51,7 +51,15 @@ pub(crate) async fn read_page(
     };
     let record = serde_json::from_str::<ReadRecord>(&output).ok();
     let Some(digest) = record.and_then(|record| from_hex(&record.page)) else { return Ok(None) };
-    let stored = work.steps.journal().page(&digest).await.map_err(crate::steps::store_error)?;
+    load_page(work, &digest).await
+}
+
+/// Returns a page that the run has kept.
+pub(crate) async fn load_page(
+    work: &RunContext,
+    digest: &[u8; 32],
+) -> Result<Option<ReadPage>, ProviderError> {
+    let stored = work.steps.journal().page(digest).await.map_err(crate::steps::store_error)?;
     let Some(stored) = stored else { return Ok(None) };
     let page = tokio::task::spawn_blocking(move || ReadPage::new(stored)).await;
     Ok(page.ok())
@@ -225,7 +233,7 @@ pub(crate) fn to_hex(bytes: &[u8]) -> String {
     bytes.iter().fold(String::new(), |hex, byte| format!("{hex}{byte:02x}"))
 }
 
-fn from_hex(hex: &str) -> Option<[u8; 32]> {
+pub(crate) fn from_hex(hex: &str) -> Option<[u8; 32]> {
     let mut digest = [0; 32];
     if hex.len() != 64 || !hex.is_ascii() {
         return None;

@@ -124,6 +124,44 @@ async fn k10_the_page_and_jobs_show_list_searches_pages_and_notes() {
     assert!(foreign.code != Some(0) && !foreign.stdout.contains(&query), "{foreign:?}");
 }
 
+/// K10: a follow-up starts from the pages of its conversation, in MCP as well, and `keep_pages` removes them: the report
+/// stays.
+#[tokio::test]
+async fn k10_pages_are_kept_for_follow_ups_and_no_longer() {
+    let mut world = simulated("-").await;
+    world.set("OUTLAST_PROVIDERS", "researcher");
+    let file = world.data_dir().with_file_name("outlast.toml");
+    let asked = ["research", "How efficient are heat pumps?", "--json", "--effort", "low"];
+    let first: Value = serde_json::from_str(&world.run(&asked).await.stdout).unwrap();
+    let fetched = world.simulator.calls().pages;
+    let conversation = first["conversation"].as_str().unwrap();
+    let asked =
+        ["research", "And what do they cost?", "--follow-up", conversation, "--effort", "low"];
+    let ran = world.run(&asked).await;
+    assert!(ran.code == Some(0) && ran.stderr.contains("Looking at "), "{ran:?}");
+    let pages = world.simulator.calls().pages;
+    let cited = first["output"]["body"]["sources"].as_array().unwrap();
+    for source in cited {
+        let url = source["url"].as_str().unwrap();
+        let page = fetched.iter().find(|(page, _)| url.ends_with(&***page)).unwrap();
+        assert_eq!(pages[page.0], *page.1, "{url} was fetched again");
+    }
+    let id = first["id"].as_str().unwrap();
+    let count = async |world: &World| {
+        let shown = world.run(&["jobs", "show", id, "--json"]).await;
+        let shown: Value = serde_json::from_str(&shown.stdout).unwrap();
+        assert!(shown["output"]["body"]["text"].as_str().unwrap().contains("## Summary"));
+        shown["research"]["pages"].as_array().unwrap().len()
+    };
+    assert!(count(&world).await > 1);
+    std::fs::write(&file, "[researcher]\nkeep_pages = \"0s\"\n").unwrap();
+    let server = world.serve_with(&["--config", file.to_str().unwrap()]).await;
+    let limit = tokio::time::Instant::now() + std::time::Duration::from_secs(60);
+    while count(&world).await > 0 {
+        assert!(tokio::time::Instant::now() < limit, "the pages are still there: {}", server.log());
+    }
+}
+
 /// G2, K1: as the first provider, the researcher answers the quick tools too: `perplexity_search` of the vendor's set is
 /// one search without a model, the others are short runs.
 #[tokio::test]

@@ -7,16 +7,16 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use outlast_core::{
-    Body, JournalStep, Lease, NanoUsd, NewJob, NewStep, Output, Provider, ProviderError, Run,
-    RunJournal, Scope, Source, Step, StepEnd, StepStart, StepState, Store, StoreError, StoreMethod,
-    StoreWrapper,
+    Body, ConversationId, JournalStep, Lease, NanoUsd, NewJob, NewStep, Output, Provider,
+    ProviderError, Run, RunJournal, Scope, Settlement, Source, Step, StepEnd, StepStart, StepState,
+    Store, StoreError, StoreMethod, StoreWrapper,
 };
 use outlast_library::{ConvertLimits, Converters, Library, LibraryOptions};
 use outlast_researcher::{Prices, Researcher, SearchBackend, Settings};
 use outlast_simulator::{Options, Simulator};
 use outlast_sources::FetchOptions;
 use outlast_store::MemoryStore;
-use outlast_testkit::store_suite::{Fixture, a_job};
+use outlast_testkit::store_suite::{Fixture, a_job, a_report};
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 
@@ -89,6 +89,12 @@ impl StoreWrapper for StoppingStore {
     }
 }
 
+/// Returns a turn of the conversation.
+fn a_turn(request: &Value) -> NewJob {
+    let conversation = Some(ConversationId::new("conversation-1"));
+    NewJob { conversation, request: request.clone().into(), ..a_job() }
+}
+
 impl Bench {
     /// Starts the servers with these faults. The job asks for little.
     pub(crate) async fn new(model_lane: &str, search_lane: &str) -> Self {
@@ -105,7 +111,7 @@ impl Bench {
         let fixture = Fixture::new(|clock, _| Arc::new(MemoryStore::new(clock)));
         let request =
             json!({ "messages": [{ "role": "user", "content": QUESTION }], "effort": "low" });
-        fixture.add(NewJob { request: request.clone().into(), ..a_job() }).await;
+        fixture.add(a_turn(&request)).await;
         let lease = fixture.claim().await.lease;
         Self {
             simulator,
@@ -122,6 +128,18 @@ impl Bench {
             library: None,
             stop: Arc::default(),
         }
+    }
+
+    /// Ends the job, and claims a job for the next question of its conversation.
+    pub(crate) async fn follow_up(&mut self, report: &str, question: &str) {
+        let settlement = Settlement::Succeed { output: a_report().into(), raw: None };
+        self.fixture.store.settle(&self.lease, settlement).await.unwrap();
+        let message = |role: &str, content: &str| json!({ "role": role, "content": content });
+        let messages =
+            [message("user", QUESTION), message("assistant", report), message("user", question)];
+        self.request = json!({ "messages": messages, "effort": "low" });
+        self.fixture.add(a_turn(&self.request)).await;
+        self.lease = self.fixture.claim().await.lease;
     }
 
     fn search_backend(&self) -> SearchBackend {

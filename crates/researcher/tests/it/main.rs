@@ -8,6 +8,7 @@
 
 mod approving;
 mod bench;
+mod following;
 mod grounding;
 mod resuming;
 mod running;
