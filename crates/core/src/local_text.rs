@@ -15,7 +15,11 @@ impl NewJob {
             Profile::LIBRARY | Profile::WORKFLOW => false,
             _ if self.profile.keeps_text() => false,
             _ if self.profile.shares_documents() => true,
-            _ => self.former_owner() == Some(Profile::LIBRARY) || self.quotes_library(),
+            // A researcher takes over its own conversation only if that has such text (`Profile::moves_from`).
+            provider => {
+                let from = self.former_owner();
+                from == Some(Profile::LIBRARY) || from == Some(provider) || self.quotes_library()
+            }
         }
     }
 
@@ -43,7 +47,12 @@ mod tests {
         let plain = json!({ "messages": [{ "role": "user", "content": "x" }] });
         let mut moved = plain.clone();
         moved["moved_from"] = json!("library");
+        let mut out = plain.clone();
+        out["moved_from"] = json!("researcher");
         let cases = [
+            ("researcher/local http://127.0.0.1/v1 m", out.clone(), true),
+            ("researcher/local-library http://127.0.0.1/v1 m", out.clone(), false),
+            ("openai 0", out, false),
             ("openai 0", said("assistant"), true),
             ("perplexity/agent https://api.example 0", moved.clone(), true),
             ("openai 0", plain.clone(), false),

@@ -1,7 +1,21 @@
 //! The origin of a job: the tool or command that created it, and the provider whose conversation it moved. The
 //! request records both, next to the fields that its provider reads.
 
-use crate::{Message, NewJob, RequestNote, Role};
+use crate::{Message, NewJob, Profile, RequestNote, Role};
+
+impl Profile {
+    /// Returns the provider that a question with this profile moves a conversation from, if it moves one: to another
+    /// provider, or, if it holds text of local documents, to a researcher whose work leaves this machine (P1, K9).
+    pub fn moves_from<'a>(&self, owner: &'a str, holds_documents: bool) -> Option<&'a str> {
+        match (owner == self.provider(), holds_documents) {
+            (false, false) => Some(owner),
+            // What it holds stays known, whichever provider answers in it.
+            (false, true) => Some(Self::LIBRARY),
+            (true, true) if !self.keeps_text() && !self.shares_documents() => Some(owner),
+            (true, _) => None,
+        }
+    }
+}
 
 impl NewJob {
     /// Returns the same job, created by this tool or command.
@@ -43,6 +57,12 @@ impl NewJob {
             count => (count, "earlier messages"),
         };
         let to = self.profile.provider();
+        if from == to {
+            return Some(format!(
+                "{count} {noun} of this conversation, which holds text of local documents: sent to {to}, whose searches or \
+                 model are not on this machine, with the question"
+            ));
+        }
         Some(format!(
             "{count} {noun} of this conversation, which belongs to {from}: sent to {to} with the question"
         ))

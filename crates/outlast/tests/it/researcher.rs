@@ -517,6 +517,42 @@ async fn k9_an_mcp_caller_cannot_send_documents_to_a_remote_model() {
     assert!(text.contains(&format!("--follow-up {id} --provider researcher")), "{text}");
 }
 
+/// K9: a conversation that read documents stays here when the settings change: the command line asks for the consent, and
+/// the answer states what was sent.
+#[tokio::test]
+async fn k9_a_conversation_with_documents_stays_here_when_the_search_changes() {
+    let mut world = simulated("-").await;
+    let folder = world.data_dir().parent().unwrap().join("documents");
+    std::fs::create_dir_all(&folder).unwrap();
+    let text = "# Boiler\n\nIn 2023 the town of Arlen counted 1,204 heat pumps.\n";
+    std::fs::write(folder.join("notes.md"), text).unwrap();
+    world.set("OUTLAST_LIBRARY", folder.to_str().unwrap());
+    world.set("OUTLAST_PROVIDERS", "researcher");
+    world.set("OUTLAST_SEARCH", "library");
+    let asked = ["research", "How many heat pumps has Arlen?", "--json", "--effort", "low"];
+    let first: Value = serde_json::from_str(&world.run(&asked).await.stdout).unwrap();
+    let conversation = first["conversation"].as_str().unwrap();
+    world.set("OUTLAST_SEARCH", "searxng");
+    let asked = ["research", "And now?", "--effort", "low", "--follow-up", conversation];
+    let refused = world.run(&asked).await;
+    assert!(
+        refused.code == Some(2) && refused.stderr.contains("holds text of your documents"),
+        "{refused:?}"
+    );
+    assert!(refused.stderr.contains("`--provider researcher` sends it"), "{refused:?}");
+    let mut server = world.serve().await;
+    let moved = json!({ "conversationId": conversation, "query": "And now?" });
+    let text = server.call("deep_research_followup", moved).await["content"][0]["text"].to_string();
+    assert!(text.contains("VALIDATION_ERROR: provider must not be `researcher`"), "{text}");
+    let calls = world.simulator.calls();
+    assert!(calls.lanes["-"].search.is_empty(), "nothing was searched");
+    let sent = world.run(&[&asked[..], &["--provider", "researcher"]].concat()).await;
+    assert!(
+        sent.code == Some(0) && sent.stderr.contains("which holds text of local documents"),
+        "{sent:?}"
+    );
+}
+
 /// The keys are never shown.
 #[tokio::test]
 async fn p2_the_keys_of_the_researcher_are_redacted() {

@@ -201,6 +201,7 @@ async fn new_job(
         format!("The provider {wanted} is not configured here; {}.", how_to_configure(wanted))
     })?;
     let said = earlier.as_ref().map(|earlier| earlier.context()).unwrap_or_default();
+    let holds_documents = earlier.as_ref().is_some_and(|earlier| earlier.holds_library_text());
     let ask = ResearchRequest {
         messages: research_messages(effort, said, question.to_owned()),
         effort: Some(effort),
@@ -214,9 +215,9 @@ async fn new_job(
         ..job.map_err(Refusal::into_sentence)?
     };
     let job = job.with_tool("the page");
-    let moved_from = own.filter(|own| own != job.profile.provider());
-    Ok(match moved_from {
-        Some(own) => job.with_moved_from(&own),
+    let profile = job.profile.clone();
+    Ok(match own.as_deref().and_then(|own| profile.moves_from(own, holds_documents)) {
+        Some(own) => job.with_moved_from(own),
         None => job,
     })
 }

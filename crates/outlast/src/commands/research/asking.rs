@@ -37,7 +37,16 @@ pub(super) fn providers(
 pub(super) struct EarlierTurns {
     id: ConversationId,
     provider: String,
+    /// True if they hold text of local documents.
+    holds_documents: bool,
     said: Vec<Message>,
+}
+
+impl EarlierTurns {
+    /// Returns the provider that a question with this profile moves the conversation from, if it moves it.
+    fn moved_from(&self, to: &Profile) -> Option<&str> {
+        to.moves_from(&self.provider, self.holds_documents)
+    }
 }
 
 /// Returns the job for the question; the provider of the first profile is asked first. Reports if earlier turns go to
@@ -54,11 +63,11 @@ pub(super) async fn new_job(
     };
     let profile = profile(profiles, args, earlier.as_ref())?;
     let ask = request(question, args, earlier.as_ref());
-    let (conversation, own) = match earlier {
-        Some(EarlierTurns { id, provider, .. }) => (id, Some(provider)),
-        None => (ConversationId::new(uuid::Uuid::new_v4().simple().to_string()), None),
+    let conversation = match &earlier {
+        Some(earlier) => earlier.id.clone(),
+        None => ConversationId::new(uuid::Uuid::new_v4().simple().to_string()),
     };
-    let moved_from = own.filter(|own| own != profile.provider());
+    let moved_from = earlier.as_ref().and_then(|it| it.moved_from(&profile)).map(str::to_owned);
     let config = session.config;
     let job = NewJob {
         owner: config.owner.clone(),
@@ -107,6 +116,7 @@ pub(super) async fn earlier(
         FoundConversation::Stored(earlier) => EarlierTurns {
             id: earlier.id.clone(),
             provider: earlier.provider().to_owned(),
+            holds_documents: earlier.holds_library_text(),
             said: earlier.context(),
         },
         FoundConversation::Archived(earlier) => {
@@ -115,6 +125,7 @@ pub(super) async fn earlier(
             let said = file.messages.into_iter().filter(|said| said.role != Role::System);
             EarlierTurns {
                 id: ConversationId::new(file.conversation_id),
+                holds_documents: provider == Profile::LIBRARY,
                 provider,
                 said: said.collect(),
             }
@@ -136,6 +147,20 @@ pub(super) fn profile(
         None => profiles.first(),
     };
     if let Some(profile) = found {
+        // `--provider` is the consent to send text of documents (P1). Settings may have changed since they were read.
+        let moves = earlier.filter(|earlier| earlier.moved_from(profile).is_some());
+        if let (None, Some(earlier)) = (named, moves) {
+            let (id, provider) = (&earlier.id, profile.provider());
+            let why = format!(
+                "conversation {id} holds text of your documents, and the searches or the model of the {provider} are not on this machine"
+            );
+            return refuse(
+                why,
+                format!(
+                    "`--provider {provider}` sends it; or set OUTLAST_SEARCH=library and a local model"
+                ),
+            );
+        }
         return Ok(profile.clone());
     }
     let Some(wanted) = wanted else { return Err(no_provider()) };

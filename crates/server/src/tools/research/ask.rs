@@ -289,10 +289,7 @@ impl Research {
         let held = visibility == Visibility::Unpromised;
         let profile = self.profile(asked_in)?;
         let own = asked_in.provider.as_deref();
-        let moved_from = own.filter(|own| *own != profile.provider());
-        // What it holds stays known, whichever provider answered in it.
-        let moved_from =
-            moved_from.map(|own| if asked_in.holds_documents { Profile::LIBRARY } else { own });
+        let moved_from = own.and_then(|own| profile.moves_from(own, asked_in.holds_documents));
         let conversation = asked_in.conversation.clone().unwrap_or_else(new_conversation);
         let job = NewJob {
             conversation: Some(conversation),
