@@ -67,6 +67,11 @@ impl Library {
         Ok(best.take(at_most).map(file).collect())
     }
 
+    /// Returns whether the folders have any text that can be read.
+    pub fn has_text(&self) -> Result<bool, LibrarySearchError> {
+        Ok(self.refreshed_index()?.passages()? > 0)
+    }
+
     /// Returns the title and the passages of a file in their order; `None` if the library does not have it.
     pub fn read_file(&self, name: &str) -> Result<Option<PassageDocument>, LibrarySearchError> {
         let index = self.refreshed_index()?;

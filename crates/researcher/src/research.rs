@@ -14,6 +14,7 @@ use crate::limits::Limits;
 use crate::plan::make_plan;
 use crate::report::{to_output, write_out};
 use crate::results::list_results;
+use crate::settings::SearchBackend;
 use crate::steps::Steps;
 use crate::work::RunContext;
 use crate::write::write;
@@ -40,6 +41,9 @@ pub(crate) async fn research(
         return Ok(Step::Done { output: Box::new(output), raw: None });
     }
     let fetcher = fetcher(&shared)?;
+    if !steps.has_ended("header") {
+        check_library(&shared).await?;
+    }
     let work = RunContext::open(shared, ask, limits, steps, reports).await?;
     let plan = make_plan(&work).await?;
     if work.ask.approve_plan {
@@ -55,6 +59,19 @@ pub(crate) async fn research(
     work.report(98, "Assembling the report");
     let output = to_output(&work, write_out(&plan, &found, &draft, true));
     Ok(Step::Done { output: Box::new(output), raw: None })
+}
+
+/// Refuses a library without text before the model is asked.
+async fn check_library(shared: &SharedState) -> Result<(), ProviderError> {
+    let SearchBackend::Library(library) = &shared.settings.search else { return Ok(()) };
+    let library = library.clone();
+    let checked = tokio::task::spawn_blocking(move || library.has_text()).await;
+    // A library that cannot be read is reported by the search.
+    if !matches!(checked, Ok(Ok(false))) {
+        return Ok(());
+    }
+    let sentence = "the folders of the library have no text that can be read; put documents into them, or correct OUTLAST_LIBRARY";
+    Err(ProviderError::new(ProviderErrorKind::Misconfigured, sentence))
 }
 
 fn fetcher(shared: &SharedState) -> Result<Fetcher, ProviderError> {

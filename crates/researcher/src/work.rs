@@ -23,6 +23,8 @@ use crate::steps::{RequestResult, StepOutcome, StepSpec, StepUsage, Steps};
 
 /// The tokens that a server adds to a prompt: the template of the chat, and the schema if it is written out.
 const OVERHEAD: u64 = 300;
+/// The smallest window in tokens with which a run begins; the prompts are made for 4,096.
+const SMALLEST_WINDOW: u32 = 2_048;
 /// The reasons of a failed step after which the same question is asked with half of the passages.
 const TOO_LONG: &str = "the prompt does not fit the model's window";
 const CUT: &str = "the model server cut the prompt";
@@ -102,6 +104,19 @@ impl Drop for InFlight<'_> {
     }
 }
 
+/// Refuses a window in which a prompt and its answer do not fit.
+fn check_window(shared: &SharedState, window: u32) -> Result<(), ProviderError> {
+    if window >= SMALLEST_WINDOW {
+        return Ok(());
+    }
+    let model = &shared.settings.model;
+    let sentence = format!(
+        "the window of {model} has {window} tokens, and research needs {SMALLEST_WINDOW}: start the model server with a \
+         larger one (OLLAMA_CONTEXT_LENGTH, `llama-server -c`), or correct researcher.context_tokens"
+    );
+    Err(ProviderError::new(ProviderErrorKind::Misconfigured, sentence))
+}
+
 impl RunContext {
     /// Reads or records the header.
     pub(crate) async fn open(
@@ -119,7 +134,8 @@ impl RunContext {
             // Asking costs nothing, so it is repeated after a crash. A window that was guessed while the server could
             // not be reached would stay wrong for the whole run.
             steps.await_model(&shared).await?;
-            let window = ask_window(&shared).await.max(1024);
+            let window = ask_window(&shared).await;
+            check_window(&shared, window)?;
             let sample = format!("{question}\n{}\n{}", prompts::NOTE, prompts::SECTION);
             let TokenFactor(token_factor) = ask_token_factor(&shared, &sample).await;
             let seed = crate::steps::digest_of(&[&question]);

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use outlast_core::{Scope, StepState, Store as _};
+use outlast_core::{Scope, StepState};
 use outlast_simulator::{Options, Simulator};
 
 use crate::bench::{Bench, QUESTION};

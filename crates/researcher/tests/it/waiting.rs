@@ -81,3 +81,26 @@ async fn k10_a_search_service_that_does_not_answer_is_reported() {
     assert!(ended.unwrap_err().sentence.contains(&expected));
     assert!(messages.iter().any(|message| message.contains(&expected)), "{messages:?}");
 }
+
+/// K5, K11: settings with which no run can succeed end it at once, before anything is bought, with one sentence and the
+/// next step.
+#[tokio::test(flavor = "multi_thread")]
+async fn k11_a_setting_that_cannot_work_ends_the_run_at_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let cases = [
+        ("server=llama,window=1024", false, "the window of scripted has 1024 tokens"),
+        ("key", false, "the model server refused the key; check researcher.api_key"),
+        ("-", true, "the folders of the library have no text that can be read"),
+    ];
+    for (lane, is_library, expected) in cases {
+        let mut bench = Bench::new(lane, "-").await;
+        bench.library = is_library.then(|| folder.path().to_owned());
+        let error = bench.try_finish().await.0.unwrap_err();
+        assert!(error.sentence.starts_with(expected), "{lane}: {error:?}");
+        assert!(error.kind.is_permanent(), "{lane}: {error:?}");
+        let calls = bench.simulator.calls();
+        let answers =
+            calls.lanes.get(lane).map_or(0, |lane| lane.model.values().map(|it| it.answers).sum());
+        assert_eq!(answers, 0, "{lane}: nothing is bought");
+    }
+}
