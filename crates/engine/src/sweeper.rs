@@ -54,7 +54,7 @@ async fn forget_runs(shared: &Shared, looked_at: &mut Option<Timestamp>) {
     let ended_before = now.before(retention.keep);
     match shared.store.forget_runs(retention.provider, ended_before).await {
         Ok(0) => {}
-        Ok(runs) => tracing::debug!(runs, "removed pages and notes of old runs"),
+        Ok(runs) => tracing::debug!(runs, "removed expired pages and notes of runs"),
         Err(error) => tracing::warn!(%error, "old pages cannot be removed, will try again"),
     }
 }

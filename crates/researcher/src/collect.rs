@@ -26,7 +26,7 @@ use crate::work::{QuestionBound, RunContext};
 
 /// The searches that are sent at the same time.
 const AT_ONCE: usize = 4;
-/// The notes from known pages with which a sub-question of a follow-up needs no search of its own.
+/// The notes from known pages with which a sub-question of a follow-up needs no further search.
 const ENOUGH_NOTES: usize = 3;
 /// The phase before the first round, in the keys of its steps.
 const EARLIER: &str = "earlier";

@@ -149,7 +149,7 @@ fn the_bundle_s_manifest_is_what_clients_take() {
     }
 }
 
-/// K1, C10: whoever installs a package is asked for every variable of the researcher, and its two keys are secrets.
+/// K1, C10: packages ask for every variable of the researcher, and its two keys are secrets.
 #[test]
 fn k1_packages_know_the_variables_of_the_researcher() {
     let names = ["MODEL_URL", "MODEL", "MODEL_API_KEY", "SEARCH", "SEARCH_URL", "SEARCH_API_KEY"];

@@ -31,7 +31,7 @@ async fn m4_the_paid_part_starts_after_the_approval() {
     for _ in 0..3 {
         let stopped = bench.stop().await;
         assert!(matches!(stopped, Ok(Step::Wait)), "{stopped:?}");
-        assert_eq!(kinds(&bench).await, ["decision", "plan"]);
+        assert_eq!(kinds(&bench).await, ["decision", "plan", "questions"]);
     }
     let job = bench.fixture.read(&bench.lease.job).await;
     let question = job.open_question().unwrap();
@@ -58,6 +58,7 @@ async fn m4_a_no_or_the_deadline_cancels_the_run() {
             let stopped = bench.stop().await;
             assert!(matches!(stopped, Ok(Step::Cancel)), "{stopped:?}");
         }
-        assert_eq!(kinds(&bench).await, ["decision", "plan"], "a later job asks again");
+        let expected = ["decision", "plan", "questions"];
+        assert_eq!(kinds(&bench).await, expected, "a later job asks again");
     }
 }

@@ -334,7 +334,7 @@ impl StoreShared {
         Ok(rows.iter().map(|row| row.step_output()).collect::<Result<_, Fault>>()?)
     }
 
-    /// Removes the journals of old runs, each in a step.
+    /// Removes the journals of expired runs, each in a step.
     pub(super) async fn forget_runs(
         self: &Arc<Self>,
         provider: &str,

@@ -52,7 +52,7 @@ impl SqliteStore {
         Ok(PruneOutcome { jobs, next_expiry: self.readers.run(next).await? })
     }
 
-    /// Removes the journals of old runs.
+    /// Removes the journals of expired runs.
     pub(super) async fn forget_old_runs(
         &self,
         provider: &str,

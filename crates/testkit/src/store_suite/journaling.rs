@@ -287,7 +287,7 @@ pub async fn k10_outputs_of_steps_are_read_by_kind(fixture: Fixture) {
     assert!(read(own(), &JobId::new(uuid::Uuid::from_u128(7)), &kinds).await.is_empty());
 }
 
-/// K10: the journals of old runs of a provider are removed, with the pages that no other job has read; the jobs stay, and a
+/// K10: the journals of expired runs of a provider are removed, with the pages that no other job has read; the jobs stay, and a
 /// new job continues nothing of them.
 pub async fn k10_old_journals_are_removed_and_their_jobs_stay(fixture: Fixture) {
     let research = || NewJob { profile: Profile::new("search"), ..a_job() };
