@@ -110,7 +110,7 @@ async fn k10_the_page_and_jobs_show_list_searches_pages_and_notes() {
     let text = |value: &Value| value.as_str().unwrap().to_owned();
     let (query, url) = (text(&found["searches"][0]["query"]), text(&found["pages"][0]["url"]));
     let (question, claim) = (text(&found["questions"][0]), text(&found["notes"][0]["claim"]));
-    assert!(!query.is_empty() && url.starts_with("http://127.0.0.1"), "{found}");
+    assert!(!query.is_empty() && url.starts_with("http://127.0.0."), "{found}");
     assert!(text(&found["searches"][0]["result"]).ends_with(" results"), "{found}");
     let printed = world.run(&["jobs", "show", id]).await.stdout;
     for part in [&query, &url, &question] {
@@ -174,7 +174,7 @@ async fn g2_the_quick_tools_are_answered_by_the_researcher() {
     let found = server.call("perplexity_search", asked).await;
     let text = found["structuredContent"]["results"].as_str().unwrap_or_else(|| panic!("{found}"));
     assert!(text.starts_with("Found 3 search results:\n\n1. **"), "{text}");
-    assert_eq!(text.matches("\n   URL: http://127.0.0.1").count(), 3, "{text}");
+    assert_eq!(text.matches("\n   URL: http://127.0.0.").count(), 3, "{text}");
     let calls = world.simulator.calls();
     let lane = &calls.lanes["-"];
     assert_eq!((lane.model.len(), lane.search.len()), (0, 1), "no model is asked");
@@ -249,7 +249,7 @@ async fn c11_the_tools_warn_unless_the_researcher_keeps_everything_here() {
         world.set("OUTLAST_SEARCH", search);
         let mut server = world.serve().await;
         let listed = server.request("tools/list", json!({})).await;
-        let tools = listed["tools"].as_array().unwrap();
+        let tools = listed["result"]["tools"].as_array().unwrap();
         for name in [ASK, "perplexity_ask", "perplexity_search"] {
             let tool = tools.iter().find(|tool| tool["name"] == name).unwrap();
             let description = tool["description"].as_str().unwrap();
