@@ -120,7 +120,8 @@ def main():
     if natural.exists():
         pages = json.loads(natural.read_text())
         folder = lambda page: args.registry / f"{page['package']}-{page['version']}" / page["file"]
-        documents = ((f"{p['package']} {p['file']}", "natural", "text/markdown", folder(p).read_text(), p["claims"]) for p in pages)
+        media_type = lambda page: {".md": "text/markdown", ".html": "text/html; charset=utf-8"}.get(Path(page["file"]).suffix, "text/plain")
+        documents = ((f"{p['package']} {p['file']}", "natural", media_type(p), folder(p).read_text(), p["claims"]) for p in pages)
         goals |= report_natural(run(args.binary, documents, args.half), args.show)
     wanted = {"supported precision": 0.97, "altered found": 0.95, "natural supported precision": 0.90, "natural not_found precision": 0.90}
     missed = [name for name, goal in wanted.items() if name in goals and not goals[name] >= goal]
