@@ -36,6 +36,14 @@ def line(name, good, all_):
     return share
 
 
+def kappa(pairs):
+    """Cohen's kappa of two readers."""
+    both = sum(a == b for a, b in pairs) / len(pairs)
+    first, second = (collections.Counter(pair[side] for pair in pairs) for side in (0, 1))
+    chance = sum(first[label] * second[label] for label in first) / len(pairs) ** 2
+    return 1.0 if chance == 1 else (both - chance) / (1 - chance)
+
+
 def judge(binary, tasks):
     lines = "".join(json.dumps({"type": kind, "page": page, "claims": [claim["text"] for claim in claims]}) + "\n" for kind, page, claims in tasks)
     done = subprocess.run([binary], input=lines, capture_output=True, text=True, check=True)
@@ -122,6 +130,10 @@ def main():
         folder = lambda page: args.registry / f"{page['package']}-{page['version']}" / page["file"]
         media_type = lambda page: {".md": "text/markdown", ".html": "text/html; charset=utf-8"}.get(Path(page["file"]).suffix, "text/plain")
         documents = ((f"{p['package']} {p['file']}", "natural", media_type(p), folder(p).read_text(), p["claims"]) for p in pages)
+        claims = [claim for page in pages for claim in page["claims"]]
+        readings = [(claim.get("first", claim["label"]), claim.get("second", claim["label"])) for claim in claims]
+        agreed = sum(a == b for a, b in readings)
+        print(f"two readings of {len(readings)} natural claims: {agreed} agree, Cohen's kappa {kappa(readings):.3f}")
         goals |= report_natural(run(args.binary, documents, args.half), args.show)
     wanted = {"supported precision": 0.97, "altered found": 0.95, "natural supported precision": 0.90, "natural not_found precision": 0.90}
     missed = [name for name, goal in wanted.items() if name in goals and not goals[name] >= goal]
