@@ -348,8 +348,10 @@ impl Check {
             found.passage.clone().map(|text| FoundPassage { n: number, text })
         };
         checked.passage = passage(*number, best);
-        let other =
-            evidence.iter().find(|(_, found)| missing.len() == 1 && found.other_value.is_some());
+        let lacks = |found: &Evidence| strong.iter().filter(|fact| !found.found[**fact]).count();
+        let other = evidence.iter().find(|(_, found)| {
+            found.other_value.is_some() && (missing.len() == 1 || lacks(found) == missing.len())
+        });
         let cannot_deny =
             unread.or_else(|| evidence.iter().find_map(|(_, found)| found.cannot_deny));
         checked.verdict = if missing.is_empty() {
@@ -362,7 +364,9 @@ impl Check {
             checked.found.clone_from(&found.other_value);
             checked.passage = passage(*number, found);
             ClaimVerdict::Differs
-        } else if matched * 2 >= strong.len() && matched > 0 {
+        } else if matched > 0
+            && (matched * 2 >= strong.len() || evidence.iter().any(|(_, found)| found.is_about))
+        {
             ClaimVerdict::Partly
         } else if let Some(reason) = cannot_deny {
             checked.reason = Some(reason);

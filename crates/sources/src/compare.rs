@@ -16,16 +16,21 @@ use serde::{Deserialize, Serialize};
 use self::sense::Signs;
 use super::check::Reason;
 use super::facts::{
-    Agreement, Fact, FactKind, ReadingOptions, Token, Vocabulary, content_stems, facts, tokens,
+    Agreement, Fact, FactKind, ReadingOptions, Token, TokenKind, Vocabulary, content_stems, facts,
+    tokens,
 };
 use super::language::Language;
-use super::page::{BlockKind, Obstacle, Page};
+use super::page::{Block, BlockKind, Obstacle, Page};
 use super::text::{normalize, sentences};
 
 /// The share of a claim's words that a passage needs before a different value in it counts as a difference.
 const SAME_SUBJECT: f64 = 0.5;
+/// The share of the words around a claim's facts that a passage about the same thing has.
+const ABOUT_THE_SAME: f64 = 0.5;
 /// Pages with fewer words do not deny anything.
 const MIN_WORDS: usize = 200;
+/// Longer sentences are compared in parts; in bytes.
+const MAX_UNIT: usize = 600;
 
 /// A claim of a report, read once for all its sources.
 #[derive(Clone, Debug)]
@@ -33,6 +38,8 @@ pub(crate) struct ClaimFacts {
     tokens: Vec<Token>,
     pub(crate) facts: Vec<Fact>,
     stems: HashSet<String>,
+    /// The stems of the words that are not a part of a fact.
+    context: HashSet<String>,
     signs: Signs,
     language: Option<Language>,
 }
@@ -50,6 +57,9 @@ pub(crate) struct Evidence {
     /// The passage's value in the place of the missing fact.
     pub(crate) other_value: Option<String>,
     pub(crate) passage: Option<String>,
+    /// True if the passage has a fact of the claim and most of the words around its facts.
+    #[serde(default)]
+    pub(crate) is_about: bool,
     /// The reason this page cannot deny a claim.
     pub(crate) cannot_deny: Option<Reason>,
 }
@@ -103,6 +113,13 @@ struct Match {
     agreement: Agreement,
 }
 
+/// The facts of a claim that a page has, by sentence and by headings. Each is searched once: all rows of a table are below
+/// the same headings.
+struct Matches {
+    units: Vec<Vec<Option<Match>>>,
+    headings: Vec<Vec<Option<Match>>>,
+}
+
 /// Returns the way in which a text in this language is read.
 fn choose_reading(language: Option<Language>, vocabulary: &Vocabulary) -> ReadingOptions<'_> {
     ReadingOptions {
@@ -118,16 +135,63 @@ impl ClaimFacts {
         let tokens = tokens(&text);
         let facts = facts(&text, &tokens, choose_reading(language, vocabulary));
         // The words of a number or date, such as a unit or month, are compared as a part of it.
-        let is_of_number = |token: &Token| {
-            facts.iter().any(|fact| {
-                matches!(fact.kind, FactKind::Quantity(_) | FactKind::Date(_))
-                    && (fact.start..fact.start + fact.text.len()).contains(&token.start)
-            })
+        let is_number =
+            |fact: &&Fact| matches!(fact.kind, FactKind::Quantity(_) | FactKind::Date(_));
+        let is_of = |fact: &Fact, token: &Token| {
+            (fact.start..fact.start + fact.text.len()).contains(&token.start)
         };
-        let words: Vec<_> = tokens.iter().filter(|token| !is_of_number(token)).cloned().collect();
-        let stems = content_stems(&words).into_iter().collect();
-        Self { signs: Signs::of(&tokens), tokens, facts, stems, language }
+        let stems = stems_without(&tokens, |token| {
+            facts.iter().filter(is_number).any(|fact| is_of(fact, token))
+        });
+        let context = stems_without(&tokens, |token| facts.iter().any(|fact| is_of(fact, token)));
+        Self { signs: Signs::of(&tokens), tokens, facts, stems, context, language }
     }
+}
+
+fn stems_without(tokens: &[Token], is_left_out: impl Fn(&Token) -> bool) -> HashSet<String> {
+    let words: Vec<_> = tokens.iter().filter(|token| !is_left_out(token)).cloned().collect();
+    content_stems(&words).into_iter().collect()
+}
+
+/// Joins the title, the headings and the head of a table. Of several versions only that of the nearest heading counts:
+/// in a change log, they are not above one another.
+fn join_headings(title: &str, path: &str, head: &str) -> String {
+    let has_version = |text: &str| {
+        tokens(text)
+            .iter()
+            .any(|token| token.kind == TokenKind::Number && token.folded.contains('.'))
+    };
+    let mut parts: Vec<_> = std::iter::once(title).chain(path.split(" > ")).collect();
+    if let Some(nearest) = parts.iter().rposition(|part| has_version(part)) {
+        let mut at = 0;
+        parts.retain(|part| {
+            at += 1;
+            at > nearest || !has_version(part)
+        });
+    }
+    normalize(&format!("{} . {head}", parts.join(" . ")))
+}
+
+fn has_same_headings(above: &Block, block: &Block) -> bool {
+    let is_same_header = match (&above.header, &block.header) {
+        (Some(above), Some(block)) => Arc::ptr_eq(above, block),
+        (above, block) => above.is_none() && block.is_none(),
+    };
+    is_same_header && above.headings == block.headings
+}
+
+/// Cuts a text without ends of sentences, such as a listing, into parts in which facts are near each other.
+fn cut_long(text: &str, range: Range<usize>) -> Vec<Range<usize>> {
+    let mut parts = Vec::new();
+    let mut start = range.start;
+    while range.end - start > MAX_UNIT {
+        let limit = text.floor_char_boundary(start + MAX_UNIT);
+        let end = text[start..limit].rfind(' ').map_or(limit, |at| start + at + 1);
+        parts.push(start..end);
+        start = end;
+    }
+    parts.push(start..range.end);
+    parts
 }
 
 impl PageFacts {
@@ -141,15 +205,20 @@ impl PageFacts {
         let reading = choose_reading(page.language, &vocabulary);
         let title = page.title.as_deref().unwrap_or("");
         let (mut units, mut headings) = (Vec::new(), Vec::<Headings>::new());
+        let mut above: Option<&Block> = None;
         for (number, block) in page.blocks.iter().enumerate() {
-            let head = block.header.as_deref().map(|cells| cells.join(" | ")).unwrap_or_default();
-            let text = normalize(&format!("{title} . {} . {head}", block.headings));
-            if headings.last().is_none_or(|last| last.text != text) {
+            if !above.is_some_and(|above| has_same_headings(above, block)) {
+                let cells = block.header.as_deref().map(|cells| cells.join(" | "));
+                let text = join_headings(title, &block.headings, &cells.unwrap_or_default());
                 headings.push(Headings::new(text, reading));
             }
+            above = Some(block);
             let ranges = match block.kind {
                 BlockKind::Row => vec![Range { start: 0, end: block.text.len() }],
-                BlockKind::Paragraph | BlockKind::Item => sentences(&block.text),
+                BlockKind::Paragraph | BlockKind::Item => sentences(&block.text)
+                    .into_iter()
+                    .flat_map(|range| cut_long(&block.text, range))
+                    .collect(),
             };
             for range in ranges {
                 let text = block.text[range].trim().to_owned();
@@ -192,17 +261,20 @@ impl PageFacts {
             .zip(&subject)
             .map(|(fact, subject)| !fact.weak && !subject)
             .collect();
-        let matches: Vec<Vec<Option<Match>>> = self
-            .units
-            .iter()
-            .map(|unit| {
-                // Another subject's number is not this one's, even if the two are equal.
-                let is_foreign = self.is_about_other(claim, &subject, unit);
-                let can_have = |fact: &Fact| !is_foreign || matches!(fact.kind, FactKind::Name(_));
-                let find = |fact| if can_have(fact) { self.find(fact, unit) } else { None };
-                claim.facts.iter().map(find).collect()
-            })
-            .collect();
+        let in_unit = |unit: &Unit| {
+            // Another subject's number is not this one's, even if the two are equal.
+            let is_foreign = self.is_about_other(claim, &subject, unit);
+            let can_have = |fact: &Fact| !is_foreign || matches!(fact.kind, FactKind::Name(_));
+            let find = |fact| if can_have(fact) { self.find(fact, unit) } else { None };
+            claim.facts.iter().map(find).collect()
+        };
+        let in_headings = |headings: &Headings| {
+            claim.facts.iter().map(|fact| self.find_in_headings(fact, headings)).collect()
+        };
+        let matches = Matches {
+            units: self.units.iter().map(in_unit).collect(),
+            headings: self.headings.iter().map(in_headings).collect(),
+        };
         let best = self.best_window(claim, &matches, &strong);
         let is_foreign = matches!((claim.language, self.language), (Some(a), Some(b)) if a != b);
         let cannot_deny = if is_foreign { Some(Reason::OtherLanguage) } else { self.cannot_deny };
@@ -215,6 +287,7 @@ impl PageFacts {
                 is_rounded: false,
                 other_value: None,
                 passage: None,
+                is_about: false,
                 cannot_deny,
             };
         };
@@ -222,14 +295,12 @@ impl PageFacts {
         let mut passage = Some(self.passage(&best.units));
         let missing: Vec<_> = (0..found.len()).filter(|at| strong[*at] && !found[*at]).collect();
         let mut other_value = None;
-        if let [missing] = missing.as_slice()
-            && let Some((value, units)) = self.other_value(claim, &matches, &strong, *missing)
-        {
+        if let Some((value, units)) = self.other_value(claim, &matches, &strong, &missing) {
             other_value = Some(value);
             passage = Some(self.passage(&units));
             // The passage that differs has everything else.
             for (at, found) in found.iter_mut().enumerate() {
-                *found |= strong[at] && at != *missing;
+                *found |= strong[at] && !missing.contains(&at);
             }
         }
         if best.count == 0 && other_value.is_none() {
@@ -244,6 +315,7 @@ impl PageFacts {
             is_rounded: rounded,
             other_value,
             passage,
+            is_about: best.count > 0 && self.context(claim, &best.units) >= ABOUT_THE_SAME,
             cannot_deny,
         }
     }
@@ -283,10 +355,30 @@ impl PageFacts {
 
 impl Headings {
     fn new(text: String, reading: ReadingOptions<'_>) -> Self {
+        #[cfg(test)]
+        work::count();
         let tokens = tokens(&text);
         let facts = facts(&text, &tokens, reading);
         let stems = content_stems(&tokens).into_iter().collect();
         Self { text, tokens, facts, stems }
+    }
+}
+
+/// Counts how often headings are read or searched.
+#[cfg(test)]
+mod work {
+    use std::cell::Cell;
+
+    thread_local! {
+        static COUNT: Cell<usize> = const { Cell::new(0) };
+    }
+
+    pub(super) fn count() {
+        COUNT.with(|count| count.set(count.get() + 1));
+    }
+
+    pub(super) fn counted() -> usize {
+        COUNT.with(Cell::get)
     }
 }
 

@@ -51,6 +51,7 @@ pub(crate) fn facts(text: &str, tokens: &[Token], reading: ReadingOptions<'_>) -
     finder.quotes_and_code();
     finder.dates();
     finder.quantities();
+    finder.values();
     finder.names();
     let mut facts = finder.facts;
     facts.sort_by_key(|fact| fact.start);
@@ -113,6 +114,12 @@ impl Finder<'_> {
                 && dots >= 2
                 && !groups_of_three
                 && self.date_with_dots(&raw).is_none();
+            if let Some(to) = self.numbered_name(at) {
+                let text = &self.text[self.tokens[at].start..self.tokens[to - 1].end];
+                let code = text.to_lowercase();
+                self.push(at, to, FactKind::Code(code), false);
+                continue;
+            }
             let next = self.raw(at + 1);
             let before = at.checked_sub(1).map_or("", |before| self.raw(before));
             let named = at > 0
@@ -151,6 +158,46 @@ impl Finder<'_> {
             } else if mixed && self.tokens[at].kind != TokenKind::Number {
                 self.push(at, at + 1, FactKind::Code(raw.to_lowercase()), false);
             }
+        }
+    }
+
+    /// Returns the index after an acronym with its number, such as SHA-256, UTC+5 or CVE-2010-0405.
+    fn numbered_name(&self, at: usize) -> Option<usize> {
+        let touches = |at: usize| {
+            self.tokens.get(at).is_some_and(|token| token.start == self.tokens[at - 1].end)
+        };
+        let is_acronym =
+            self.raw(at).len() >= 2 && self.raw(at).bytes().all(|byte| byte.is_ascii_uppercase());
+        let mut to = at + 1;
+        while is_acronym
+            && matches!(self.raw(to), "-" | "+")
+            && touches(to)
+            && touches(to + 1)
+            && self.tokens[to + 1].kind == TokenKind::Number
+        {
+            to += 2;
+        }
+        (to > at + 1).then_some(to)
+    }
+
+    /// A small number that is the value of an identifier is a fact too: "`opt-level` is 2".
+    fn values(&mut self) {
+        let ends: Vec<_> = self
+            .facts
+            .iter()
+            .filter(|fact| matches!(fact.kind, FactKind::Code(_)))
+            .map(|fact| fact.start + fact.text.len())
+            .collect();
+        for fact in self.facts.iter_mut().filter(|fact| fact.weak) {
+            if !matches!(fact.kind, FactKind::Quantity(_)) {
+                continue;
+            }
+            let is_value = |end: &usize| {
+                let between = self.text.get(*end..fact.start).unwrap_or("-");
+                let link = between.trim_matches(['`', '"', ' ']);
+                matches!(link, "is" | "of" | "=" | ":" | "to" | "defaults to" | "is set to")
+            };
+            fact.weak = !ends.iter().any(is_value);
         }
     }
 

@@ -81,6 +81,8 @@ pub type PdfReader = Arc<dyn Fn(&[u8]) -> Option<Vec<String>> + Send + Sync>;
 
 /// Longer texts are cut; in bytes.
 const MAX_TEXT: usize = 256 << 10;
+/// Pages with more parts are cut: each part costs more than its few words.
+const MAX_BLOCKS: usize = 20_000;
 /// Pages with fewer words are judged by their phrases.
 const SHORT_PAGE: usize = 250;
 
@@ -134,6 +136,7 @@ impl Page {
             let lines: Vec<_> =
                 paragraph.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
             let mut running = String::new();
+            let mut header: Option<Arc<[String]>> = None;
             for line in lines {
                 let bare = line.trim_start_matches(['-', '*', '+', '•']);
                 let is_item = bare.len() < line.len() && bare.starts_with(' ');
@@ -162,8 +165,18 @@ impl Page {
                     page.push(&headings, std::mem::take(&mut running), BlockKind::Paragraph);
                 }
                 if is_row {
-                    let cells: Vec<_> = line.trim_matches('|').split('|').map(str::trim).collect();
+                    let cells = line.strip_prefix('|').unwrap_or(line);
+                    let cells = cells.strip_suffix('|').unwrap_or(cells);
+                    let cells: Vec<_> = cells.split('|').map(squeeze).collect();
+                    // The row above a rule is the head of the table.
+                    if header.is_none() && cells.iter().all(|cell| is_table_rule(cell)) {
+                        header = page.pop_row();
+                        continue;
+                    }
                     page.push(&headings, cells.join(" | "), BlockKind::Row);
+                    if let Some(row) = page.blocks.last_mut() {
+                        row.header.clone_from(&header);
+                    }
                 } else if is_item {
                     running = bare.trim().to_owned();
                 } else {
@@ -210,6 +223,12 @@ impl Page {
         }
     }
 
+    /// Removes the last block if it is a row, and returns its cells.
+    fn pop_row(&mut self) -> Option<Arc<[String]>> {
+        let row = self.blocks.pop_if(|block| block.kind == BlockKind::Row)?;
+        Some(row.text.split('|').map(|cell| cell.trim().to_owned()).collect())
+    }
+
     /// Cuts the text at its limit and looks for obstacles.
     pub(crate) fn finish(&mut self) {
         self.cut();
@@ -230,6 +249,8 @@ impl Page {
             }
             room -= block.text.len();
         }
+        self.truncated |= self.blocks.len() > MAX_BLOCKS;
+        self.blocks.truncate(MAX_BLOCKS);
     }
 
     fn find_language(&mut self) {
@@ -372,6 +393,11 @@ fn windows_1252(byte: u8) -> char {
     }
 }
 
+/// Returns true for a cell of the line between the head of a Markdown table and its rows.
+fn is_table_rule(cell: &str) -> bool {
+    cell.contains('-') && cell.bytes().all(|byte| matches!(byte, b'-' | b':'))
+}
+
 fn is_binary(body: &[u8]) -> bool {
     body.iter().take(1_024).any(|byte| *byte == 0)
 }
@@ -438,5 +464,15 @@ mod tests {
         let text = "words and words. ".repeat(40_000);
         let page = Page::read(&fetched("text/plain", text.as_bytes()), None).unwrap();
         assert!(page.truncated && page.blocks[0].text.len() <= MAX_TEXT);
+    }
+
+    /// J7
+    #[test]
+    fn a_page_of_many_small_parts_is_cut_and_marked() {
+        let rows = "<tr><td>1<td>2".repeat(300_000);
+        let page = format!("<table>{rows}</table>");
+        let page = Page::read(&fetched("text/html", page.as_bytes()), None).unwrap();
+        assert!(page.truncated);
+        assert_eq!(page.blocks.len(), MAX_BLOCKS);
     }
 }

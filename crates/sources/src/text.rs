@@ -184,12 +184,15 @@ pub(crate) fn stem(word: &str) -> String {
             && stem.chars().count() >= 3
             && !(ending == "s" && stem.ends_with('s'))
         {
-            let stem = stem.trim_end_matches('e').trim_end_matches('y').trim_end_matches('i');
-            return without_doubled_end(stem).to_owned();
+            return without_last_vowel(stem).to_owned();
         }
     }
+    without_last_vowel(word).to_owned()
+}
+
+fn without_last_vowel(word: &str) -> &str {
     let stem = word.trim_end_matches('e').trim_end_matches('y').trim_end_matches('i');
-    without_doubled_end(if stem.len() < 3 { word } else { stem }).to_owned()
+    without_doubled_end(if stem.len() < 3 { word } else { stem })
 }
 
 fn without_doubled_end(stem: &str) -> &str {
@@ -253,6 +256,7 @@ mod tests {
             ("populations", "population"),
             ("city", "cities"),
             ("running", "runs"),
+            ("uses", "use"),
         ] {
             assert_eq!(stem(a), stem(b), "{a} {b}");
         }

@@ -1,7 +1,7 @@
 //! Finds a fact of a claim in a sentence or in the headings of a page.
 
 use super::{Acronym, Headings, Match, PageFacts, Unit};
-use crate::facts::{Agreement, Fact, FactKind, Quantity, Token, TokenKind, tokens};
+use crate::facts::{Agreement, Date, Fact, FactKind, Quantity, Token, TokenKind, tokens};
 use crate::text::stem;
 
 impl PageFacts {
@@ -17,16 +17,32 @@ impl PageFacts {
                 };
                 self.find_name(words, &fact.text, &unit.tokens).or_else(in_acronym).map(equal)
             }
-            FactKind::Code(code) => find_code(&unit.text.to_lowercase(), code).map(equal),
-            FactKind::Date(date) => unit.facts.iter().find_map(|found| match &found.kind {
-                FactKind::Date(other) => date.is_stated_by(*other).then(|| equal(found.start)),
-                _ => None,
-            }),
+            FactKind::Code(code) => find_identifier(&unit.text.to_lowercase(), code).map(equal),
+            FactKind::Date(date) => {
+                // "In 1911 it began on June 15."
+                let states_year = |date: &Date| {
+                    let year = Date { month: None, day: None, ..*date };
+                    unit.facts.iter().any(|found| found.kind == FactKind::Date(year))
+                };
+                unit.facts.iter().find_map(|found| match &found.kind {
+                    FactKind::Date(other) => {
+                        let is_whole = date.is_stated_by(*other);
+                        let in_year = Date { year: date.year, ..*other };
+                        let is_split =
+                            other.year.is_none() && date.is_stated_by(in_year) && states_year(date);
+                        (is_whole || is_split).then(|| equal(found.start))
+                    }
+                    _ => None,
+                })
+            }
             FactKind::Quantity(quantity) => {
                 let agreeing = unit.facts.iter().filter_map(|found| match &found.kind {
                     FactKind::Quantity(other) => {
                         let agreement = self.agreement(quantity, other, unit, fact)?;
                         Some(Match { at: found.start, agreement })
+                    }
+                    FactKind::Date(Date { year: Some(year), month: None, .. }) => {
+                        quantity.is_year(*year).then(|| equal(found.start))
                     }
                     _ => None,
                 });
@@ -56,7 +72,7 @@ impl PageFacts {
             return if is_named { Some(agreement) } else { Some(Agreement::BoundDiffers) };
         }
         if own.unit.is_none() && page.unit.is_some() {
-            return own.in_unit_of(page).agrees(page).or_else(|| own.agrees(page));
+            return own.agrees_in_unit_of(page);
         }
         own.agrees(page)
     }
@@ -100,9 +116,11 @@ impl PageFacts {
     }
 
     pub(super) fn find_in_headings(&self, fact: &Fact, headings: &Headings) -> Option<Match> {
+        #[cfg(test)]
+        super::work::count();
         let at = match &fact.kind {
             FactKind::Name(words) => self.find_name(words, &fact.text, &headings.tokens),
-            FactKind::Code(code) => find_code(&headings.text.to_lowercase(), code),
+            FactKind::Code(code) => find_identifier(&headings.text.to_lowercase(), code),
             FactKind::Date(date) => headings.facts.iter().find_map(|found| match &found.kind {
                 FactKind::Date(other) => date.is_stated_by(*other).then_some(0),
                 _ => None,
@@ -120,6 +138,17 @@ pub(super) fn find_words(tokens: &[Token], words: &[String]) -> Option<usize> {
     windows
         .find(|window| window.iter().zip(words).all(|(token, word)| token.folded == *word))
         .map(|window| window[0].start)
+}
+
+/// Finds an identifier; SHA-256 is also written as SHA256 and as SHA 256.
+fn find_identifier(text: &str, code: &str) -> Option<usize> {
+    find_code(text, code).or_else(|| {
+        let (name, number) = code.split_once('-')?;
+        let is_numbered = name.bytes().all(|byte| byte.is_ascii_lowercase())
+            && number.bytes().all(|byte| byte.is_ascii_digit());
+        let find = |sign: &str| find_code(text, &format!("{name}{sign}{number}"));
+        if is_numbered { find("").or_else(|| find(" ")) } else { None }
+    })
 }
 
 /// Finds an identifier that is not a part of a longer one.

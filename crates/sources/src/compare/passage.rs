@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::find::find_words;
-use super::{ClaimFacts, Match, PageFacts};
+use super::{ClaimFacts, Match, Matches, PageFacts};
 use crate::facts::{Agreement, FactKind};
 use crate::page::BlockKind;
 use crate::text::shorten;
@@ -23,6 +23,10 @@ pub(super) struct Window {
     weak: usize,
     overlap: f64,
     pub(super) is_lowered: bool,
+    /// True if its sentences, not only its headings, have the facts, and state the opposite.
+    opposes: bool,
+    /// The facts that its own sentences have.
+    pub(super) own: usize,
 }
 
 impl Window {
@@ -38,10 +42,11 @@ impl PageFacts {
     pub(super) fn best_window(
         &self,
         claim: &ClaimFacts,
-        matches: &[Vec<Option<Match>>],
+        matches: &Matches,
         strong: &[bool],
     ) -> Option<Window> {
         let mut best: Option<Window> = None;
+        let mut opposing = (0, 0);
         for start in 0..self.units.len() {
             for length in 1..=WINDOW {
                 let end = start + length;
@@ -50,17 +55,24 @@ impl PageFacts {
                     break;
                 }
                 let window = self.window(claim, matches, strong, start..end);
+                if window.opposes {
+                    opposing = opposing.max((window.count, window.own));
+                }
                 let is_better = best.as_ref().is_none_or(|best| window.rank() > best.rank());
                 if is_better {
                     best = Some(window);
                 }
             }
         }
+        // A sentence that has the facts itself and contradicts outweighs one that has them from its headings.
+        if let Some(best) = &mut best {
+            best.is_lowered |= opposing > (best.count, best.own);
+        }
         best
     }
 
     /// Returns true if the next sentence belongs to the same passage: it is in the same block, or this one leads to it.
-    fn goes_on(&self, unit: usize) -> bool {
+    pub(super) fn goes_on(&self, unit: usize) -> bool {
         let (unit, next) = (&self.units[unit], &self.units[unit + 1]);
         unit.block == next.block || unit.text.ends_with(':') && next.kind != BlockKind::Row
     }
@@ -68,17 +80,17 @@ impl PageFacts {
     fn window(
         &self,
         claim: &ClaimFacts,
-        matches: &[Vec<Option<Match>>],
+        matches: &Matches,
         strong: &[bool],
         units: Range<usize>,
     ) -> Window {
-        let headings = &self.headings[self.units[units.start].headings];
+        let in_headings = &matches.headings[self.units[units.start].headings];
         let mut found: Vec<Option<Match>> = vec![None; claim.facts.len()];
         let mut places: Vec<Option<usize>> = vec![None; claim.facts.len()];
         for (at, fact) in claim.facts.iter().enumerate() {
             for unit in units.clone() {
                 if found[at].is_none()
-                    && let Some(hit) = matches[unit][at]
+                    && let Some(hit) = matches.units[unit][at]
                 {
                     found[at] = Some(hit);
                     places[at] = Some(unit);
@@ -96,7 +108,7 @@ impl PageFacts {
                     find_words(&all, words).map(|at| Match { at, agreement: Agreement::Equal });
             }
             if found[at].is_none() {
-                found[at] = self.find_in_headings(fact, headings);
+                found[at] = in_headings[at];
             }
         }
         let count =
@@ -108,9 +120,13 @@ impl PageFacts {
         let is_in_headings =
             (0..found.len()).all(|at| !strong[at] || found[at].is_none() || places[at].is_none());
         let is_off_topic = is_in_headings && self.own_overlap(claim, &units) < ABOUT;
+        let own = (0..found.len()).filter(|at| strong[*at] && places[*at].is_some()).count();
+        let opposes = own > 0 && self.opposes(claim, &units, &found, &places);
         let is_lowered = count > 0
-            && (is_off_topic || self.is_lowered(claim, &units, &found, &places, strong, overlap));
-        Window { units, found, count, weak, overlap, is_lowered }
+            && (is_off_topic
+                || opposes
+                || self.is_lowered(claim, &units, &found, &places, strong, overlap));
+        Window { units, found, count, weak, overlap, is_lowered, opposes, own }
     }
 
     /// The share of the claim's words that a passage and its headings have.
@@ -122,6 +138,17 @@ impl PageFacts {
         };
         let found = claim.stems.iter().filter(has).count();
         found as f64 / claim.stems.len().max(1) as f64
+    }
+
+    /// The share of the words around the claim's facts that a passage and its headings have.
+    pub(super) fn context(&self, claim: &ClaimFacts, units: &Range<usize>) -> f64 {
+        let headings = &self.headings[self.units[units.start].headings];
+        let has = |word: &&String| {
+            headings.stems.contains(*word)
+                || self.units[units.clone()].iter().any(|unit| unit.stems.contains(*word))
+        };
+        let found = claim.context.iter().filter(has).count();
+        if claim.context.is_empty() { 1.0 } else { found as f64 / claim.context.len() as f64 }
     }
 
     /// The share of the claim's words that a passage has without its headings.

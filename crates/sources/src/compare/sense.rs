@@ -6,10 +6,14 @@ use std::ops::Range;
 use super::{ClaimFacts, Match, PageFacts, SAME_SUBJECT, Unit};
 use crate::facts::{Agreement, Fact, FactKind, Token, TokenKind, content_stems, tokens};
 use crate::page::BlockKind;
-use crate::text::{is_function_word, stem};
+use crate::text::{self, is_function_word, stem};
 
 /// The share of a claim's words without which a passage that has its only fact is about something else.
 const SAME_CONTEXT: f64 = 0.34;
+/// The share of the words around its facts without which a passage only mentions the names of a claim.
+const MENTIONED: f64 = 0.3;
+/// The same for a claim with a single name.
+const MENTIONED_ALONE: f64 = 0.6;
 
 /// Negation and directions of a sentence.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -34,21 +38,7 @@ impl PageFacts {
         }) {
             return true;
         }
-        // The units that have a fact of the claim; the others are only between them.
-        let having: Vec<_> = units.clone().filter(|unit| places.contains(&Some(*unit))).collect();
-        let signs =
-            having.iter().fold(Signs::default(), |all, unit| all.and(self.units[*unit].signs));
-        if claim.signs.opposes(signs) {
-            return true;
-        }
-        // "No" is a cell of many tables.
-        let page_negated = having
-            .iter()
-            .map(|unit| &self.units[*unit])
-            .any(|unit| unit.kind != BlockKind::Row && is_negated(&unit.tokens, &claim.stems));
-        if is_negated(&claim.tokens, &claim.stems) != page_negated {
-            return true;
-        }
+        let having = self.having(units, places);
         if self.is_swapped(claim, places, found)
             || self.is_in_other_column(claim, places, found, strong)
         {
@@ -74,21 +64,80 @@ impl PageFacts {
                 FactKind::Name(_) => false,
             });
         let is_named = facts.iter().all(|fact| matches!(fact.kind, FactKind::Name(_)));
-        (!is_distinctive && overlap < SAME_CONTEXT) || (is_named && overlap < SAME_SUBJECT)
+        // Names and identifiers are in many sentences: what the claim states of them must be in this one.
+        let is_mentioned =
+            facts.iter().all(|fact| matches!(fact.kind, FactKind::Name(_) | FactKind::Code(_)));
+        (!is_distinctive && overlap < SAME_CONTEXT)
+            || (is_named && overlap < SAME_SUBJECT)
+            || (is_mentioned
+                && claim.context.len() >= 2
+                && self.context(claim, units)
+                    < if facts.len() == 1 { MENTIONED_ALONE } else { MENTIONED })
     }
 
-    /// Returns true if two names of the claim are in the passage's sentence with their roles swapped.
+    /// Returns the sentences that have a fact of the claim; the others are only between them.
+    fn having(&self, units: &Range<usize>, places: &[Option<usize>]) -> Vec<usize> {
+        units.clone().filter(|unit| places.contains(&Some(*unit))).collect()
+    }
+
+    /// Returns true if the passage states the opposite of the claim, or only asks.
+    pub(super) fn opposes(
+        &self,
+        claim: &ClaimFacts,
+        units: &Range<usize>,
+        found: &[Option<Match>],
+        places: &[Option<usize>],
+    ) -> bool {
+        let having = self.having(units, places);
+        let signs =
+            having.iter().fold(Signs::default(), |all, unit| all.and(self.units[*unit].signs));
+        if claim.signs.opposes(signs) {
+            return true;
+        }
+        // "No" is a cell of many tables.
+        let sentences: Vec<_> = having
+            .iter()
+            .map(|unit| &self.units[*unit])
+            .filter(|unit| unit.kind != BlockKind::Row)
+            .collect();
+        let is_negated = if has_negation(&claim.tokens) {
+            is_negated(&claim.tokens, &claim.stems)
+                && !sentences.iter().any(|unit| has_negation(&unit.tokens))
+        } else {
+            sentences.iter().any(|unit| is_negated(&unit.tokens, &claim.stems))
+        };
+        if is_negated || sentences.iter().any(|unit| negates_other_word(claim, unit)) {
+            return true;
+        }
+        let is_opposite = |at: usize| {
+            let (Some(place), Some(hit)) = (places[at], found[at]) else { return false };
+            let unit = &self.units[place];
+            let fact = &claim.facts[at];
+            let is_contrast = unit.kind != BlockKind::Row && !has_negation(&claim.tokens) && {
+                let before = unit.tokens.partition_point(|token| token.start < hit.at);
+                before > 0 && is_negation(&unit.tokens[before - 1])
+            };
+            is_contrast || side(&claim.tokens, fact.start) * side(&unit.tokens, hit.at) < 0
+        };
+        // A question states nothing.
+        (0..found.len()).any(is_opposite)
+            || (!having.is_empty()
+                && having.iter().all(|unit| self.units[*unit].text.ends_with('?')))
+    }
+
+    /// Returns true if two facts of the claim are in the passage's sentence with their roles swapped.
     fn is_swapped(
         &self,
         claim: &ClaimFacts,
         places: &[Option<usize>],
         found: &[Option<Match>],
     ) -> bool {
-        let names: Vec<_> = (0..claim.facts.len())
-            .filter(|at| matches!(claim.facts[*at].kind, FactKind::Name(_)))
-            .collect();
-        for pair in names.windows(2) {
-            let (a, b) = (pair[0], pair[1]);
+        let is_pair = |a: usize, b: usize| {
+            let (a, b) = (&claim.facts[a].kind, &claim.facts[b].kind);
+            std::mem::discriminant(a) == std::mem::discriminant(b) && a != b
+        };
+        for a in 0..claim.facts.len() {
+            let Some(b) = (a + 1..claim.facts.len()).find(|b| is_pair(a, *b)) else { continue };
             let (Some(place_a), Some(place_b)) = (places[a], places[b]) else { continue };
             let (Some(hit_a), Some(hit_b)) = (found[a], found[b]) else { continue };
             if place_a != place_b || self.units[place_a].kind == BlockKind::Row {
@@ -98,8 +147,8 @@ impl PageFacts {
             let own = between(&claim.tokens, claim.facts[a].start, claim.facts[b].start);
             let (low, high) = (hit_a.at.min(hit_b.at), hit_a.at.max(hit_b.at));
             let page = between(&unit.tokens, low, high);
-            let own_verbs: HashSet<_> = content_stems(own).into_iter().collect();
-            let has_same_verb = content_stems(page).iter().any(|word| own_verbs.contains(word));
+            let own_verbs: HashSet<_> = verbs(own, &claim.facts).collect();
+            let has_same_verb = verbs(page, &unit.facts).any(|word| own_verbs.contains(&word));
             let is_passive = |tokens: &[Token]| {
                 tokens.iter().any(|token| matches!(token.folded.as_str(), "by" | "von" | "par"))
             };
@@ -138,7 +187,9 @@ impl PageFacts {
                     content_stems(&tokens(head)).iter().any(|word| claim.stems.contains(word))
                 })
             };
-            !named(column) && (1..header.len()).any(|other| other != column && named(other))
+            let is_other_named = || (1..header.len()).any(|other| other != column && named(other));
+            (!named(column) && is_other_named())
+                || claim.labels_other_column(&claim.facts[at], header, column)
         })
     }
 
@@ -184,15 +235,48 @@ impl PageFacts {
     }
 }
 
+impl ClaimFacts {
+    /// Returns true if the label before a fact is the head of another column than its own: "A takes 5 ms and B 3 ms".
+    fn labels_other_column(&self, fact: &Fact, header: &[String], column: usize) -> bool {
+        let stems: Vec<HashSet<_>> =
+            header.iter().map(|head| content_stems(&tokens(head)).into_iter().collect()).collect();
+        let is_label = |token: &Token, column: usize| {
+            let word = stem(&token.folded);
+            stems[column].contains(&word)
+                && stems.iter().filter(|words| words.contains(&word)).count() == 1
+        };
+        let is_value = |token: &Token| {
+            self.facts.iter().any(|other| {
+                other.start == token.start && matches!(other.kind, FactKind::Quantity(_))
+            })
+        };
+        if column >= header.len() {
+            return false;
+        }
+        let before = &self.tokens[..self.tokens.partition_point(|token| token.start < fact.start)];
+        let from = self.tokens.partition_point(|token| token.start <= fact.start);
+        let mut after = self.tokens[from..].iter().take_while(|token| !is_value(token));
+        if after.any(|token| is_label(token, column)) {
+            return false;
+        }
+        let nearest = before
+            .iter()
+            .rev()
+            .take_while(|token| !is_value(token))
+            .find_map(|token| (1..header.len()).find(|column| is_label(token, *column)));
+        nearest.is_some_and(|nearest| nearest != column)
+    }
+}
+
 impl Signs {
     pub(super) fn of(tokens: &[Token]) -> Self {
-        const PAIRS: [(&str, &str); 22] = [
+        const PAIRS: [(&str, &str); 28] = [
             (
                 "increase increases increased increasing rise rises rose risen rising grew grow grows growing growth gain gained gains climbed up",
                 "decrease decreases decreased decreasing fall falls fell fallen falling shrink shrank declined decline declines declining drop drops dropped down reduced",
             ),
             ("more greater higher larger longer bigger", "fewer less lower smaller shorter"),
-            ("before earlier prior", "after later since"),
+            ("earlier", "later"),
             ("above over", "below under"),
             ("largest biggest highest longest tallest most", "smallest lowest shortest least"),
             ("north northern", "south southern"),
@@ -208,7 +292,16 @@ impl Signs {
             ("import imports imported", "export exports exported"),
             ("buy bought buys", "sell sold sells"),
             ("open opened opens", "close closed closes"),
-            ("add added adds", "remove removed removes"),
+            (
+                "add added adds introduce introduced introduces",
+                "remove removed removes drop dropped drops delete deleted deletes",
+            ),
+            ("faster quicker", "slower"),
+            ("within inside", "outside"),
+            ("include included includes including", "exclude excluded excludes excluding"),
+            ("respect respected respects honor honors honours", "ignore ignored ignores"),
+            ("raise raised raises", "lower lowered lowers"),
+            ("succeed succeeded succeeds", "fail failed fails"),
             ("maximum max", "minimum min"),
             ("male men man", "female women woman"),
             ("profit profits", "loss losses"),
@@ -239,21 +332,51 @@ impl Signs {
     }
 }
 
-/// Returns true if a negation is near a word of the claim.
+/// Returns true if a negation is near a word of the claim. "On June 15, not May 15" negates only the other date.
 fn is_negated(tokens: &[Token], words: &HashSet<String>) -> bool {
-    const NOT: [&str; 15] = [
-        "not", "no", "never", "without", "neither", "nor", "none", "cannot", "nicht", "kein",
-        "keine", "keinen", "ohne", "nie", "pas",
-    ];
     tokens.iter().enumerate().any(|(at, token)| {
-        let is_not = NOT.contains(&token.folded.as_str()) || token.folded.ends_with("n't");
+        let is_value = tokens.get(at + 1).is_some_and(|next| {
+            next.kind == TokenKind::Number || text::month(&next.folded).is_some()
+        });
         let near = tokens[at + 1..].iter().take(5);
-        is_not
+        is_negation(token)
+            && !is_value
             && near
                 .filter(|near| near.kind != TokenKind::Sign)
                 .take(3)
                 .any(|near| words.contains(&stem(&near.folded)) || near.kind == TokenKind::Number)
     })
+}
+
+const NEGATIONS: [&str; 16] = [
+    "not", "non", "no", "never", "without", "neither", "nor", "none", "cannot", "nicht", "kein",
+    "keine", "keinen", "ohne", "nie", "pas",
+];
+
+fn is_negation(token: &Token) -> bool {
+    NEGATIONS.contains(&token.folded.as_str()) || token.folded.ends_with("n't")
+}
+
+fn has_negation(tokens: &[Token]) -> bool {
+    tokens.iter().any(is_negation)
+}
+
+/// Returns the stems of the words that follow each negation.
+fn negated(tokens: &[Token], words: usize) -> HashSet<String> {
+    let after = |at: usize| {
+        let content = content_stems(&tokens[at + 1..(at + 7).min(tokens.len())]);
+        content.into_iter().take(words)
+    };
+    (0..tokens.len()).filter(|at| is_negation(&tokens[*at])).flat_map(after).collect()
+}
+
+/// Returns true if one text negates a word that the other has without negation.
+fn negates_other_word(claim: &ClaimFacts, unit: &Unit) -> bool {
+    let states = |tokens: &[Token], stems: &HashSet<String>, word: &String| {
+        stems.contains(word) && !negated(tokens, 3).contains(word)
+    };
+    negated(&claim.tokens, 1).iter().any(|word| states(&unit.tokens, &unit.stems, word))
+        || negated(&unit.tokens, 1).iter().any(|word| states(&claim.tokens, &claim.stems, word))
 }
 
 pub(super) fn between(tokens: &[Token], low: usize, high: usize) -> &[Token] {
@@ -305,8 +428,40 @@ fn belongs_to_other_label(claim: &ClaimFacts, fact: usize, unit: &Unit, hit: usi
     !is_told_apart
 }
 
+/// Returns the stems of the words between two facts. Verbs of the same meaning are the same.
+fn verbs<'a>(tokens: &'a [Token], facts: &'a [Fact]) -> impl Iterator<Item = String> + 'a {
+    const SAME: [&str; 3] =
+        ["replac obsolet supersed succe", "acquir buy bought purchas", "beat defeat"];
+    let is_fact = |token: &Token| {
+        facts.iter().any(|fact| {
+            !matches!(fact.kind, FactKind::Quote(_))
+                && (fact.start..fact.start + fact.text.len()).contains(&token.start)
+        })
+    };
+    let words: Vec<_> = tokens.iter().filter(|token| !is_fact(token)).cloned().collect();
+    content_stems(&words).into_iter().map(|word| {
+        let class = SAME.iter().find(|class| class.split(' ').any(|same| same == word));
+        class.map_or(word, |class| (*class).to_owned())
+    })
+}
+
+/// Returns -1 for a fact with "before", and 1 for one with "since".
+fn side(tokens: &[Token], at: usize) -> i8 {
+    let before = &tokens[..tokens.partition_point(|token| token.start < at)];
+    for token in before.iter().rev().take(3) {
+        match token.folded.as_str() {
+            "before" | "until" | "prior" | "till" => return -1,
+            "after" | "since" | "from" => return 1,
+            "version" | "release" | "v" | "to" | "the" => {}
+            _ if token.kind == TokenKind::Capital || token.kind == TokenKind::Sign => {}
+            _ => return 0,
+        }
+    }
+    0
+}
+
 /// Returns the word directly before a place.
-fn word_before(tokens: &[Token], at: usize) -> Option<&str> {
+pub(super) fn word_before(tokens: &[Token], at: usize) -> Option<&str> {
     let before = &tokens[..tokens.partition_point(|token| token.start < at)];
     let word = before.iter().rev().find(|token| token.kind != TokenKind::Sign);
     word.filter(|word| word.kind == TokenKind::Word).map(|word| word.folded.as_str())

@@ -1,6 +1,10 @@
 //! Numbers with sign, scale and unit, and their comparison at the precision of a sentence.
 
 use super::{Token, TokenKind};
+use crate::text::is_function_word;
+
+/// Whole numbers up to this one are too common to decide anything.
+const SMALL: f64 = 12.0;
 
 /// A number of a text.
 #[derive(Clone, Debug, PartialEq)]
@@ -15,6 +19,8 @@ pub(crate) struct Quantity {
     bound: Precision,
     is_scaled: bool,
     digits: usize,
+    /// True if it counts a thing that is not a unit, such as inhabitants or lines.
+    is_count: bool,
     /// The first token.
     pub(super) first: usize,
 }
@@ -43,7 +49,7 @@ impl Quantity {
         self.unit.is_none()
             && !self.is_scaled
             && self.value.fract() == 0.0
-            && self.value.abs() <= 12.0
+            && self.value.abs() <= SMALL
     }
 
     /// Returns true if the number alone identifies its statement.
@@ -58,14 +64,19 @@ impl Quantity {
         {
             return None;
         }
+        // A number of two digits without a unit is near too many others.
+        let is_telling = self.unit.is_some()
+            || self.is_scaled
+            || self.digits >= 3
+            || self.is_count && page.is_count;
         match (self.bound, page.bound) {
             (Precision::More, Precision::Exact | Precision::About)
-                if page.value > self.value && page.value <= self.value * 1.5 =>
+                if is_telling && page.value > self.value && page.value <= self.value * 1.5 =>
             {
                 return Some(Agreement::Rounded);
             }
             (Precision::Less, Precision::Exact | Precision::About)
-                if page.value < self.value && page.value * 1.5 >= self.value =>
+                if is_telling && page.value < self.value && page.value * 1.5 >= self.value =>
             {
                 return Some(Agreement::Rounded);
             }
@@ -83,6 +94,11 @@ impl Quantity {
         Some(if is_equal { Agreement::Equal } else { Agreement::Rounded })
     }
 
+    /// Returns true if a number without a unit is this year: "1088" alone may be either.
+    pub(crate) fn is_year(&self, year: u16) -> bool {
+        self.unit.is_none() && self.value == f64::from(year)
+    }
+
     /// Returns true if both count the same kind of thing, as far as their units show.
     pub(crate) fn is_same_kind(&self, other: &Self) -> bool {
         let (own, page) = (self.value / self.factor, other.value / other.factor);
@@ -94,7 +110,20 @@ impl Quantity {
         if self.unit.is_some() {
             return self.clone();
         }
-        Self { value: self.value * other.factor, unit: other.unit, ..self.clone() }
+        let factor = other.factor;
+        Self {
+            value: self.value * factor,
+            step: self.step * factor,
+            unit: other.unit,
+            factor,
+            ..self.clone()
+        }
+    }
+
+    /// Compares with a number of a page that has a unit which this one does not state.
+    pub(crate) fn agrees_in_unit_of(&self, page: &Self) -> Option<Agreement> {
+        // Lines are not bytes.
+        if self.is_count { None } else { self.in_unit_of(page).agrees(page) }
     }
 }
 
@@ -154,7 +183,8 @@ pub(super) fn quantity(
     let factor = unit.map_or(1.0, |(_, factor)| factor);
     value *= factor;
     step *= factor;
-    if token.kind != TokenKind::Number && unit.is_none() && !is_scaled {
+    let is_small = value.abs() <= SMALL || value.fract() != 0.0;
+    if token.kind != TokenKind::Number && unit.is_none() && !is_scaled && is_small {
         return None;
     }
     let (bound, bound_first) = reader.read_bound(first);
@@ -170,7 +200,8 @@ pub(super) fn quantity(
         first = bound_first;
     }
     let unit = unit.map(|(name, _)| name);
-    Some((Quantity { value, step, unit, factor, bound, is_scaled, digits, first }, to))
+    let is_count = unit.is_none() && reader.is_content_word(to);
+    Some((Quantity { value, step, unit, factor, bound, is_scaled, digits, is_count, first }, to))
 }
 
 impl QuantityReader<'_> {
@@ -180,6 +211,12 @@ impl QuantityReader<'_> {
 
     fn fold(&self, at: usize) -> &str {
         self.tokens.get(at).map_or("", |token| token.folded.as_str())
+    }
+
+    fn is_content_word(&self, at: usize) -> bool {
+        self.tokens
+            .get(at)
+            .is_some_and(|token| token.kind == TokenKind::Word && !is_function_word(&token.folded))
     }
 
     fn is_number(&self, at: usize) -> bool {
@@ -326,8 +363,10 @@ impl QuantityReader<'_> {
         match (word(2), word(1)) {
             ("more" | "greater" | "larger" | "higher" | "longer" | "older", "than")
             | ("at", "least")
-            | (_, "over" | ">" | "exceeding" | "above" | "uber") => (Precision::More, first),
-            ("less" | "fewer" | "lower" | "smaller", "than")
+            | (_, "over" | ">" | "exceeding" | "above" | "beyond" | "past" | "uber") => {
+                (Precision::More, first)
+            }
+            ("less" | "fewer" | "lower" | "smaller" | "shorter", "than")
             | ("at", "most")
             | ("up", "to")
             | (_, "under" | "<" | "below" | "unter") => (Precision::Less, first),
@@ -428,7 +467,8 @@ const UNITS: &[(&str, &str)] = &[
     ("pound", "lb lbs pound pounds"),
     (
         "time",
-        "s sec second seconds sekunden ms=0.001 millisecond=0.001 milliseconds=0.001 min=60 minute=60 minutes=60 \
+        "s sec second seconds sekunden ms=0.001 msec=0.001 millisecond=0.001 milliseconds=0.001 \
+         μs=0.000001 microseconds=0.000001 ns=0.000000001 nanosecond=0.000000001 nanoseconds=0.000000001 min=60 minute=60 minutes=60 \
          minuten=60 h=3600 hour=3600 hours=3600 stunden=3600",
     ),
     ("day", "day days tage week=7 weeks=7 wochen=7"),
@@ -436,8 +476,16 @@ const UNITS: &[(&str, &str)] = &[
     ("temperature", "celsius"),
     ("fahrenheit", "fahrenheit"),
     ("kelvin", "kelvin k"),
-    ("data", "byte bytes kb=1000 mb=1000000 gb=1000000000 tb=1000000000000"),
-    ("binary data", "kib mib=1024 gib=1048576 tib=1073741824"),
+    (
+        "data",
+        "byte bytes bit=0.125 bits=0.125 kb=1000 kbyte=1000 kbytes=1000 kilobyte=1000 kilobytes=1000 \
+         mb=1000000 mbyte=1000000 mbytes=1000000 megabyte=1000000 megabytes=1000000 gb=1000000000 \
+         gigabyte=1000000000 gigabytes=1000000000 tb=1000000000000 terabyte=1000000000000 terabytes=1000000000000",
+    ),
+    (
+        "binary data",
+        "kib kibibytes mib=1024 mebibytes=1024 gib=1048576 tib=1073741824 eib=1125899906842624",
+    ),
     ("frequency", "hz khz=1000 mhz=1000000 ghz=1000000000"),
     ("power", "w watt watts kw=1000 mw=1000000 gw=1000000000"),
     ("energy", "kwh mwh=1000 gwh=1000000 twh=1000000000"),

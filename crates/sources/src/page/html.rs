@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use html5gum::{DefaultEmitter, Token, Tokenizer};
 
-use super::{Block, BlockKind, MAX_TEXT, Obstacle, Page};
+use super::{Block, BlockKind, MAX_BLOCKS, MAX_TEXT, Obstacle, Page};
 use crate::language::Language;
 use crate::text::{count_words, normalize, squeeze};
 
@@ -109,10 +109,10 @@ struct Part {
 }
 
 impl Part {
-    /// Adds a block. What follows the maximum length is left out here: a list of all blocks takes more memory than the
+    /// Adds a block. What follows the maximum length or number is left out here: a list of all blocks takes more memory than the
     /// page.
     fn push(&mut self, block: Block) {
-        if self.length <= MAX_TEXT {
+        if self.length <= MAX_TEXT && self.blocks.len() <= MAX_BLOCKS {
             self.length += block.text.len();
             self.blocks.push(block);
         }

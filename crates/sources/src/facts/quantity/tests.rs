@@ -36,10 +36,18 @@ fn numbers_agree_at_the_precision_of_the_sentence() {
         ("-5 °C", "5 °C", None),
         ("two million", "2,000,000", Some(Equal)),
         ("10-20 %", "10 %", Some(Equal)),
+        ("256 bits", "32 bytes", Some(Equal)),
+        ("3.7 MB", "3700 kbytes", Some(Equal)),
+        ("232 ms", "0.232 s", Some(Equal)),
+        ("beyond 512 MB", "more than 512 megabytes", Some(Equal)),
+        ("up to 25 lids", "22", None),
+        ("twenty lines", "10 lines", None),
     ];
     for (sentence, page, expected) in cases {
         assert_eq!(read(sentence).agrees(&read(page)), expected, "{sentence} / {page}");
     }
+    assert_eq!(read("30,000 lines").agrees_in_unit_of(&read("30,000 bytes")), None);
+    assert_eq!(read("5").agrees_in_unit_of(&read("7 ms")), None);
     let (sentence, cell) = (read("357,022 km2"), read("357,022"));
     assert_eq!(sentence.agrees(&cell.in_unit_of(&sentence)), Some(Equal));
 }
