@@ -1,8 +1,9 @@
 //! Clients that follow one another at the same server: the owner of each answer (H3, H7), and the identity of a client.
 
+use rustix::process::Signal;
 use serde_json::{Value, json};
 
-use super::harness::kill;
+use super::harness::{kill, signal};
 use super::{Wrapped, Wrapping, call, text};
 use crate::support::eventually;
 
@@ -232,6 +233,8 @@ async fn h5_a_call_without_a_greeting_is_not_repeated_after_its_host_process_was
     first.answer(1).await;
     first.line(&slow(2)).await;
     has_calls(&wrapping, 1).await;
+    // Its front must not see the end of the host process, and report it.
+    signal(first.pid(), Signal::STOP);
     kill(wrapping.host_processes()[0]);
     first.kill().await;
     let mut next = wrapping.spawn();
