@@ -102,7 +102,7 @@ impl Dialect {
         counts_completion: false,
     };
 
-    /// Returns the dialect without the parameter that a server has refused.
+    /// Returns the dialect without the parameter that a server has refused; without a format if it names none.
     fn without_refused(self, message: &str) -> Option<Self> {
         let message = message.to_lowercase();
         let names = |words: &[&str]| words.iter().any(|word| message.contains(word));
@@ -115,20 +115,11 @@ impl Dialect {
         if self.has_seed && names(&["seed"]) {
             return Some(Self { has_seed: false, ..self });
         }
-        let is_format = names(&[
-            "response_format",
-            "json_schema",
-            "json_object",
-            "schema",
-            "grammar",
-            "format",
-        ]);
+        // Servers refuse a format in many words: llama.cpp fails to initialize its samplers. A refused request is free.
         match self.format {
-            AnswerFormat::Schema if is_format => {
-                Some(Self { format: AnswerFormat::Object, ..self })
-            }
-            AnswerFormat::Object if is_format => Some(Self { format: AnswerFormat::Plain, ..self }),
-            _ => None,
+            AnswerFormat::Schema => Some(Self { format: AnswerFormat::Object, ..self }),
+            AnswerFormat::Object => Some(Self { format: AnswerFormat::Plain, ..self }),
+            AnswerFormat::Plain => None,
         }
     }
 

@@ -344,7 +344,10 @@ impl RunContext {
             }
             ChatEnd::TooLong => failed(TOO_LONG, StepUsage::default()),
             ChatEnd::Busy { wait, error } => RequestResult::Busy { wait, error },
-            ChatEnd::Refused(error) if error.kind == ProviderErrorKind::Rejected => {
+            // A server that refuses the plan refuses everything: a report would state that the pages have no answer.
+            ChatEnd::Refused(error)
+                if error.kind == ProviderErrorKind::Rejected && request.name != "plan" =>
+            {
                 tracing::warn!(%error, detail = error.detail, "the model server refused a request");
                 failed(&error.sentence, StepUsage::default())
             }

@@ -54,11 +54,20 @@ async fn k5_no_prompt_exceeds_the_window() {
 /// K6: servers without JSON schemas or JSON mode are asked in words.
 #[tokio::test(flavor = "multi_thread")]
 async fn k6_servers_without_structured_answers_work() {
-    for json in ["object", "plain"] {
+    for json in ["object", "plain", "none"] {
         let bench = Bench::new(&format!("json={json}"), "-").await;
         let (text, sources) = bench.finish().await;
         assert!(text.contains("## Summary") && !sources.is_empty(), "{json}: {text}");
     }
+}
+
+/// K6: a server that refuses every request is an error, not a report without findings.
+#[tokio::test(flavor = "multi_thread")]
+async fn k6_a_server_that_refuses_every_request_is_an_error() {
+    let bench = Bench::new("closed", "-").await;
+    let error = bench.try_finish().await.0.unwrap_err();
+    assert_eq!(error.kind, ProviderErrorKind::Rejected);
+    assert!(error.detail.unwrap().contains("this server is closed"));
 }
 
 /// K6: runs end well although a third of the answers is broken, and thinking, fences, refusals, endless and cut answers

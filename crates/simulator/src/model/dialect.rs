@@ -5,7 +5,8 @@
 //!
 //! - `server=llama|ollama|vllm|plain` (llama): what the server reports about itself, and what a prompt beyond the
 //!   window means: a 400 that names the sizes, or with `ollama` a cut without a word.
-//! - `window=N` (8192), `json=schema|object|plain` (schema): the best format of answers that is accepted.
+//! - `window=N` (8192), `json=schema|object|plain|none` (schema): the best format of answers that is accepted; with `none`,
+//!   the others are refused as by a llama.cpp whose grammars cannot start. `closed` refuses everything with 400.
 //! - `broken`, `refuse`, `empty`, `loop`, `length`, `think`, `fence`: that percentage of answers is spoilt.
 //! - `invent`, `alter`: that percentage of quotations is invented, or of sentences has other numbers.
 //! - `obey`: the model follows instructions in its prompt as far as it can: it answers with the addresses in it.
@@ -83,6 +84,9 @@ async fn chat(
     if request["model"].as_str() == Some("missing") {
         return error(StatusCode::NOT_FOUND, "not_found_error", "model 'missing' not found");
     }
+    if switches.has("closed") {
+        return error(StatusCode::BAD_REQUEST, "invalid_request_error", "this server is closed");
+    }
     let digest = fnv1a64(&[&body]);
     let seen = app.calls.count_request(&lane, Kind::Model, &body);
     app.calls.keep_prompt(request.clone());
@@ -130,7 +134,10 @@ fn refuse_format(switches: &Switches, format: &Value) -> Option<Response> {
         "object" => asked != "json_schema",
         _ => asked == "text",
     };
-    let message = format!("response_format type '{asked}' is not supported");
+    let message = match known {
+        "none" => "Failed to initialize samplers: std::exception".to_owned(),
+        _ => format!("response_format type '{asked}' is not supported"),
+    };
     (!accepted).then(|| error(StatusCode::BAD_REQUEST, "invalid_request_error", &message))
 }
 
