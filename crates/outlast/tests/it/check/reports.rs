@@ -85,6 +85,13 @@ async fn j4_always_checks_each_report_once() {
     tokio::time::timeout(Duration::from_secs(60), begun).await.expect("the check begins by itself");
     let check = check(&world, &[&id]).await;
     assert_eq!(check["totals"]["supported"], 0);
+    // The command attaches to a check that runs. It may begin another one if the first ends at the same moment.
     let checks = checks(&world).await;
-    assert_eq!(checks.len(), 1, "the command attached to the check that was started: {checks:#?}");
+    match checks.as_slice() {
+        [_] => {}
+        [later, first] => {
+            assert!(first["ended_at"].as_str() <= later["created_at"].as_str(), "{checks:#?}");
+        }
+        _ => panic!("more than one check began by itself: {checks:#?}"),
+    }
 }
