@@ -135,11 +135,11 @@ fn page_of(
         }
     }
     let select = format!(
-        "SELECT seq, id, owner, conversation, workflow, title, visibility, state,
+        "SELECT seq, id, owner, conversation, workflow, title, visibility, {}, state,
            CASE failures WHEN '[]' THEN 0 ELSE json_array_length(failures) END AS failed, fence,
            (SELECT CASE json_type(ask, '$.session_id') WHEN 'text' THEN json_extract(ask, '$.session_id') END
             FROM bodies WHERE bodies.job = jobs.seq) AS session,
-           percent, message, created_at, updated_at, ended_at, provider, {}, {}, {LAST_CODE} AS code
+           percent, message, created_at, updated_at, ended_at, provider, {}, {LAST_CODE} AS code
          FROM {from} WHERE {conditions} ORDER BY {order} DESC LIMIT {}",
         listing::waiting_column("jobs"),
         ledger_columns::charge_columns(),
