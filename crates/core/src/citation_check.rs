@@ -6,7 +6,8 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Body, Job, LIBRARY_NOTE, NewJob, OwnerId, Profile, Request, Source, Timestamp, Visibility,
+    Body, CallMode, Job, LIBRARY_NOTE, NewJob, OwnerId, Profile, Request, Source, Timestamp,
+    Visibility,
 };
 
 /// A report whose citations are checked. It is a copy: a report never changes, and the worker reads no other job.
@@ -29,6 +30,9 @@ pub struct CheckRequest {
     /// True if pages must not be fetched: the report has text of local documents, which their addresses could reveal.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub stays_local: bool,
+    /// True if the pages are fetched although the run that wrote the report has kept them.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub fetch_again: bool,
 }
 
 /// A person's consent to fetch the web sources of a report with text of local documents (J4).
@@ -62,8 +66,9 @@ const MAX_FAILURES: u32 = 2;
 const KEEP: Duration = Duration::from_secs(24 * 60 * 60);
 
 impl NewJob {
-    /// Creates the check of a report; `None` if the job has no report.
-    pub fn check_of(report: &Job, consent: FetchConsent) -> Option<Self> {
+    /// Creates the check of a report; `None` if the job has no report. A fresh check does not use the pages that the
+    /// researcher has kept.
+    pub fn check_of(report: &Job, consent: FetchConsent, mode: CallMode) -> Option<Self> {
         let Body::Report { text, sources, .. } = &report.output()?.body else { return None };
         let address = |source: &Source| CheckedAddress {
             number: source.number,
@@ -77,6 +82,7 @@ impl NewJob {
             library: report.is_of_library().then(|| report.new.profile.clone()),
             written_at: report.ended_at().filter(|_| report.is_of_library()),
             stays_local: consent == FetchConsent::NotGiven && report.holds_library_text(),
+            fetch_again: mode == CallMode::Fresh,
         };
         let new = Self::check(report.new.owner.clone(), &report.new.title, &check);
         Some(Self { subject: Some(report.id), keep: None, ..new })
@@ -151,13 +157,13 @@ mod tests {
     #[test]
     fn j1_a_check_is_a_free_job_about_its_report() {
         let job = report("It is so [1].");
-        let new = NewJob::check_of(&job, FetchConsent::NotGiven).unwrap();
+        let new = NewJob::check_of(&job, FetchConsent::NotGiven, CallMode::Attach).unwrap();
         assert_eq!((new.subject, &new.conversation), (Some(job.id), &None));
         assert!(!new.may_be_charged() && !new.request.is_workflow());
         let RequestContent::CitationCheck(check) = new.request.content() else { panic!("{new:?}") };
         assert_eq!((check.report.as_str(), check.sources[0].number), ("It is so [1].", 1));
         assert_eq!(
-            NewJob::check_of(&queued().job, FetchConsent::Given),
+            NewJob::check_of(&queued().job, FetchConsent::Given, CallMode::Attach),
             None,
             "there is no report yet"
         );

@@ -94,7 +94,7 @@ pub use remote::{RemoteRun, RemoteStop, StopOutcome};
 pub use request::{Request, RequestContent, RequestNote};
 pub use research_record::{
     FailedRecord, NoteRecord, NotesRecord, QuestionsRecord, ReadRecord, ResearchRecord, SearchHit,
-    SearchRecord,
+    SearchRecord, digest_from_hex,
 };
 pub use research_request::{
     ContextSize, Effort, Message, Recency, ResearchKind, ResearchRequest, Role, SearchFilters,

@@ -94,4 +94,28 @@ impl ResearchRecord {
         };
         read.or_else(|_| serde_json::from_str(text).map(Self::Failed)).ok()
     }
+
+    /// Returns the addresses and digests of the kept pages that it names.
+    pub fn kept_pages(&self) -> Vec<(&str, [u8; 32])> {
+        let named: Vec<(&str, &str)> = match self {
+            Self::Read(read) => vec![(&read.url, &read.page)],
+            Self::Notes(notes) => {
+                notes.notes.iter().map(|note| (&*note.url, &*note.page)).collect()
+            }
+            Self::Questions(_) | Self::Search(_) | Self::Failed(_) => Vec::new(),
+        };
+        named.into_iter().filter_map(|(url, page)| Some((url, digest_from_hex(page)?))).collect()
+    }
+}
+
+/// Reads the digest of a kept page from hexadecimal digits.
+pub fn digest_from_hex(hex: &str) -> Option<[u8; 32]> {
+    let mut digest = [0; 32];
+    if hex.len() != 64 || !hex.is_ascii() {
+        return None;
+    }
+    for (byte, at) in digest.iter_mut().zip((0..64).step_by(2)) {
+        *byte = u8::from_str_radix(&hex[at..at + 2], 16).ok()?;
+    }
+    Some(digest)
 }

@@ -1,11 +1,13 @@
 //! The journal as a run sees it: bound to the lease of its job.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use crate::{
     Answer, ChangeWait, CloseReason, JobId, JournalStep, Lease, NewQuestion, NewStep, Page,
-    Question, QuestionState, Scope, StepEnd, StepOutput, StepStart, Store, StoreError,
+    Question, QuestionState, ResearchRecord, Scope, StepEnd, StepOutput, StepStart, Store,
+    StoreError,
 };
 
 /// The longest wait for a change before the deadline of a question is looked at again.
@@ -120,6 +122,34 @@ impl RunJournal {
             outputs.push(self.store.step_outputs(&scope, &earlier.id, kinds).await?);
         }
         Ok(outputs)
+    }
+
+    /// Returns the pages that the job's subject has kept, by the addresses that `is_wanted` chooses: the researcher's report
+    /// cites the pages that its run has read. Empty if the job is about no other one.
+    pub async fn pages_of_subject(
+        &self,
+        is_wanted: impl Fn(&str) -> bool,
+    ) -> Result<HashMap<String, Page>, StoreError> {
+        let mut pages = HashMap::new();
+        let job = self.store.job(&Scope::Operator, &self.lease.job).await?;
+        let Some((owner, subject)) = job.and_then(|job| Some((job.new.owner, job.new.subject?)))
+        else {
+            return Ok(pages);
+        };
+        let kinds = [ResearchRecord::READ, ResearchRecord::NOTES];
+        let scope = Scope::Owner(owner.clone());
+        let outputs = self.store.step_outputs(&scope, &subject, &kinds).await?;
+        for record in outputs.iter().filter_map(ResearchRecord::parse) {
+            for (url, digest) in record.kept_pages() {
+                if is_wanted(url)
+                    && !pages.contains_key(url)
+                    && let Some(page) = self.store.page(&owner, &digest).await?
+                {
+                    pages.insert(url.to_owned(), page);
+                }
+            }
+        }
+        Ok(pages)
     }
 
     /// Returns a page that the run has kept, or another run of the same owner.

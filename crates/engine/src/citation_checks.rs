@@ -22,7 +22,7 @@ impl Engine {
         consent: FetchConsent,
         mode: CallMode,
     ) -> Result<Option<StartOutcome>, StoreError> {
-        let Some(check) = NewJob::check_of(report, consent) else { return Ok(None) };
+        let Some(check) = NewJob::check_of(report, consent, mode) else { return Ok(None) };
         let scope = Scope::Owner(report.new.owner.clone());
         let ended = self.newest_check(&scope, &report.id).await?;
         let is_outdated =

@@ -2,6 +2,7 @@
 //! crash without fetching a source again (J1).
 
 mod files;
+mod kept;
 mod recorder;
 
 use std::sync::Arc;
@@ -22,6 +23,7 @@ use tokio::task::JoinHandle;
 
 use self::files::file_reader;
 pub use self::files::{LibraryAccess, LibraryFile, OpenLibrary};
+use self::kept::kept_reader;
 use self::recorder::JournalRecorder;
 
 /// The number of checks that one process runs at a time, next to its other jobs: slow sites must not hold up research.
@@ -203,6 +205,7 @@ async fn check(
 ) -> Result<CitationCheck, ProviderError> {
     let library = options.library.clone();
     let may_fetch = !request.stays_local;
+    let kept = kept_reader(&request, journal.as_ref()).await;
     let parse = move || {
         let files = file_reader(&request, library.as_ref());
         let CheckRequest { report, sources, .. } = request;
@@ -222,7 +225,8 @@ async fn check(
         report(steps, percent.unwrap_or(0), format!("{done} of {all} sources"));
     };
     let fetcher = Arc::new(fetcher);
-    let readers = SourceReaders { fetcher, may_fetch, pdf: options.pdf.clone(), files };
+    let local = kept.or(files);
+    let readers = SourceReaders { fetcher, may_fetch, pdf: options.pdf.clone(), local };
     check.run(readers, Arc::clone(&recorder), progress).await;
     if recorder.was_stopped() {
         let sentence = "the check was stopped: its job belongs to another worker";

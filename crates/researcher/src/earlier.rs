@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use outlast_core::rules::MAX_STEP_OUTPUT;
-use outlast_core::{ProviderError, ResearchRecord, Role, StepOutput, StoreError};
+use outlast_core::{ProviderError, ResearchRecord, Role, StepOutput, StoreError, digest_from_hex};
 use outlast_library::{PassageDocument, PassageText, rank_passages};
 use outlast_sources::Fetcher;
 use serde::{Deserialize, Serialize};
@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use crate::collect::Findings;
 use crate::notes::Note;
 use crate::plan::Plan;
-use crate::read::{ReadPage, from_hex, load_page, read_page, to_hex};
+use crate::read::{ReadPage, load_page, read_page, to_hex};
 use crate::search::canonical;
 use crate::settings::SearchBackend;
 use crate::steps::{store_error, to_json};
@@ -125,7 +125,7 @@ fn notes_of(step: &StepOutput) -> Vec<outlast_core::NoteRecord> {
 /// Keeps a page for this run, so that it stays when the job that read it is removed. Returns its digest; `None` if the page
 /// has to be read again, because it is old or was removed.
 async fn keep(work: &RunContext, digest: &str) -> Result<Option<String>, ProviderError> {
-    let Some(digest) = from_hex(digest) else { return Ok(None) };
+    let Some(digest) = digest_from_hex(digest) else { return Ok(None) };
     let journal = work.steps.journal();
     let Some(page) = journal.page(&digest).await.map_err(store_error)? else { return Ok(None) };
     if work.shared.clock.now().since(page.fetched_at) >= FRESH {
@@ -143,7 +143,7 @@ async fn open(
     fetcher: &Fetcher,
     earlier: &EarlierPage,
 ) -> Result<Option<ReadPage>, ProviderError> {
-    match earlier.page.as_deref().and_then(from_hex) {
+    match earlier.page.as_deref().and_then(digest_from_hex) {
         Some(digest) => load_page(work, &digest).await,
         None => read_page(work, fetcher, &earlier.url).await,
     }

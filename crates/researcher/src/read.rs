@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use futures_util::FutureExt as _;
 use outlast_core::rules::MAX_PAGE_TEXT;
-use outlast_core::{Page as StoredPage, ProviderError, ReadRecord, StoreError};
+use outlast_core::{Page as StoredPage, ProviderError, ReadRecord, StoreError, digest_from_hex};
 use outlast_library::{PassageDocument, PassageText};
 use outlast_sources::{
     Block, BlockKind, FetchedPage, Fetcher, Obstacle, Page, PreparedPage, Quotable,
@@ -50,7 +50,9 @@ pub(crate) async fn read_page(
         StepOutcome::NoRoom => return Ok(None),
     };
     let record = serde_json::from_str::<ReadRecord>(&output).ok();
-    let Some(digest) = record.and_then(|record| from_hex(&record.page)) else { return Ok(None) };
+    let Some(digest) = record.and_then(|record| digest_from_hex(&record.page)) else {
+        return Ok(None);
+    };
     load_page(work, &digest).await
 }
 
@@ -233,17 +235,6 @@ pub(crate) fn to_hex(bytes: &[u8]) -> String {
     bytes.iter().fold(String::new(), |hex, byte| format!("{hex}{byte:02x}"))
 }
 
-pub(crate) fn from_hex(hex: &str) -> Option<[u8; 32]> {
-    let mut digest = [0; 32];
-    if hex.len() != 64 || !hex.is_ascii() {
-        return None;
-    }
-    for (byte, at) in digest.iter_mut().zip((0..64).step_by(2)) {
-        *byte = u8::from_str_radix(&hex[at..at + 2], 16).ok()?;
-    }
-    Some(digest)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -259,7 +250,7 @@ mod tests {
         assert!(all.iter().all(|passage| passage.text.len() <= 2 * PASSAGE));
         let words: usize = all.iter().map(|passage| passage.text.split_whitespace().count()).sum();
         assert!(words >= 804, "{words}");
-        assert_eq!(from_hex(&to_hex(&[7; 32])), Some([7; 32]));
-        assert_eq!(from_hex("zz"), None);
+        assert_eq!(digest_from_hex(&to_hex(&[7; 32])), Some([7; 32]));
+        assert_eq!(digest_from_hex("zz"), None);
     }
 }

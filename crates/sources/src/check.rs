@@ -14,7 +14,7 @@ pub use self::result::{
     CheckedClaim, CheckedSource, CitationCheck, ClaimVerdict, FoundPassage, Reason, SourceVerdict,
     Totals,
 };
-pub use self::run::{FileReader, LocalFile, SourceReaders, StepRecord, StepRecorder};
+pub use self::run::{LocalReader, LocalSource, SourceReaders, StepRecord, StepRecorder};
 use super::compare::{ClaimFacts, Evidence, PageFacts};
 use super::facts::Vocabulary;
 use super::fetch::{FetchError, FetchedPage};
@@ -183,11 +183,18 @@ impl Check {
         step
     }
 
-    /// Compares a local file with the claims that cite it.
-    pub(crate) fn judge_file(&self, source: &CitedSource, file: LocalFile) -> SourceStep {
+    /// Compares a source that needs no request with the claims that cite it.
+    pub(crate) fn judge_local(&self, source: &CitedSource, found: LocalSource) -> SourceStep {
         let mut step = SourceStep::unread(source);
-        let (verdict, reason, detail) = match file {
-            LocalFile::Unchanged { title, blocks } => {
+        let (verdict, reason, detail) = match found {
+            LocalSource::Kept { page, final_url, status } => {
+                (step.verdict, step.reason) = (SourceVerdict::Ok, None);
+                (step.final_url, step.http_status) = (final_url, status);
+                step.title = page.title.clone();
+                self.compare(&mut step, &page);
+                return step;
+            }
+            LocalSource::Unchanged { title, blocks } => {
                 let page = Page::from_blocks(title, blocks);
                 if !page.blocks.is_empty() {
                     (step.verdict, step.reason) = (SourceVerdict::Ok, None);
@@ -198,8 +205,8 @@ impl Check {
                 let detail = "the file has no text that can be read now".to_owned();
                 (SourceVerdict::Unreadable, Reason::Unreadable, detail)
             }
-            LocalFile::Changed(detail) => (SourceVerdict::Changed, Reason::Changed, detail),
-            LocalFile::Refused(detail) => (SourceVerdict::Refused, Reason::Refused, detail),
+            LocalSource::Changed(detail) => (SourceVerdict::Changed, Reason::Changed, detail),
+            LocalSource::Refused(detail) => (SourceVerdict::Refused, Reason::Refused, detail),
         };
         SourceStep { verdict, reason: Some(reason), detail: Some(detail), ..step }
     }

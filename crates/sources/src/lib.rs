@@ -18,8 +18,8 @@ mod address;
 
 pub use address::AddressRefusal;
 pub use check::{
-    Check, CheckedClaim, CheckedSource, CitationCheck, ClaimVerdict, FileReader, FoundPassage,
-    LocalFile, PreparedPage, Reason, SourceReaders, SourceStep, SourceVerdict, StepRecord,
+    Check, CheckedClaim, CheckedSource, CitationCheck, ClaimVerdict, FoundPassage, LocalReader,
+    LocalSource, PreparedPage, Reason, SourceReaders, SourceStep, SourceVerdict, StepRecord,
     StepRecorder, Totals,
 };
 pub use fetch::{

@@ -54,6 +54,26 @@ async fn k1_the_researcher_answers_by_its_name_alone() {
     assert!(totals["supported"].as_u64().unwrap() > 3, "{check}");
 }
 
+/// J4: a check compares a report of the researcher with the pages that its run has kept. Only a fresh check fetches them.
+#[tokio::test]
+async fn j4_a_report_of_the_researcher_is_checked_against_its_kept_pages() {
+    let world = simulated("-").await;
+    let asked = ["research", "How efficient are heat pumps?", "--provider", "researcher", "--json"];
+    let ran = world.run(&asked).await;
+    let job: Value = serde_json::from_str(&ran.stdout).unwrap();
+    let id = job["id"].as_str().unwrap();
+    let fetched = world.simulator.calls().pages;
+    let checked = world.run(&["check", id, "--json"]).await;
+    assert_eq!(world.simulator.calls().pages, fetched, "{checked:?}");
+    let kept: Value = serde_json::from_str(&checked.stdout).unwrap();
+    let sources = kept["sources"].as_array().unwrap();
+    assert!(sources.iter().all(|source| source["verdict"] == "ok" && source["httpStatus"] == 200));
+    let checked = world.run(&["check", id, "--fresh", "--json"]).await;
+    assert_ne!(world.simulator.calls().pages, fetched, "{checked:?}");
+    let fresh: Value = serde_json::from_str(&checked.stdout).unwrap();
+    assert_eq!(kept["totals"], fresh["totals"], "the same pages");
+}
+
 /// K10: the progress names the steps of the run.
 #[tokio::test]
 async fn k10_the_progress_names_the_steps_of_the_run() {

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use outlast_core::{CheckRequest, Profile, Timestamp};
-use outlast_sources::{Block, CitedSource, FileReader, LocalFile};
+use outlast_sources::{Block, CitedSource, LocalReader, LocalSource};
 
 /// The library of this process.
 #[derive(Clone)]
@@ -38,7 +38,7 @@ pub struct LibraryFile {
 pub(super) fn file_reader(
     request: &CheckRequest,
     library: Option<&LibraryAccess>,
-) -> Option<FileReader> {
+) -> Option<LocalReader> {
     let profile = request.library.as_ref()?;
     let cited: HashMap<u32, (String, Option<String>)> = request
         .sources
@@ -52,7 +52,7 @@ pub(super) fn file_reader(
         let (place, digest) = cited.get(&source.number).filter(|(url, _)| *url == source.url)?;
         Some(match &open {
             Some(read) => compare(read(place), digest.as_deref(), written_at),
-            None => LocalFile::Refused(
+            None => LocalSource::Refused(
                 "the folders of this report are not the library of this process; set OUTLAST_LIBRARY, or give --library"
                     .to_owned(),
             ),
@@ -68,9 +68,9 @@ fn compare(
     file: Option<LibraryFile>,
     digest: Option<&str>,
     written_at: Option<Timestamp>,
-) -> LocalFile {
+) -> LocalSource {
     let Some(file) = file else {
-        return LocalFile::Changed("the library no longer has the file".to_owned());
+        return LocalSource::Changed("the library no longer has the file".to_owned());
     };
     let is_changed = match digest {
         Some(digest) => digest != file.digest,
@@ -78,8 +78,8 @@ fn compare(
         None => written_at.is_none_or(|written_at| file.modified > written_at),
     };
     match is_changed {
-        true => LocalFile::Changed("the file was changed after it was read".to_owned()),
-        false => LocalFile::Unchanged { title: file.title, blocks: file.blocks },
+        true => LocalSource::Changed("the file was changed after it was read".to_owned()),
+        false => LocalSource::Unchanged { title: file.title, blocks: file.blocks },
     }
 }
 
@@ -127,15 +127,15 @@ mod tests {
     fn j4_only_listed_files_of_the_same_library_are_read() {
         let library = library("aa");
         let read = file_reader(&request(Some("library 1")), Some(&library)).unwrap();
-        assert!(matches!(read(&source(1, "a.md:1")), Some(LocalFile::Unchanged { .. })));
+        assert!(matches!(read(&source(1, "a.md:1")), Some(LocalSource::Unchanged { .. })));
         assert_eq!(read(&source(2, "https://a.example/")), None);
         assert_eq!(read(&source(4, "a.md:1")), None, "a number that is not listed");
         assert_eq!(read(&source(1, "b.md:1")), None, "another place than the listed one");
-        assert!(matches!(read(&source(3, "/etc/passwd:1")), Some(LocalFile::Changed(_))));
+        assert!(matches!(read(&source(3, "/etc/passwd:1")), Some(LocalSource::Changed(_))));
         let other = file_reader(&request(Some("library 2")), Some(&library)).unwrap();
-        assert!(matches!(other(&source(1, "a.md:1")), Some(LocalFile::Refused(_))));
+        assert!(matches!(other(&source(1, "a.md:1")), Some(LocalSource::Refused(_))));
         let none = file_reader(&request(Some("library 1")), None).unwrap();
-        assert!(matches!(none(&source(1, "a.md:1")), Some(LocalFile::Refused(_))));
+        assert!(matches!(none(&source(1, "a.md:1")), Some(LocalSource::Refused(_))));
         assert!(file_reader(&request(None), Some(&library)).is_none(), "a vendor's report");
     }
 
@@ -143,14 +143,18 @@ mod tests {
     #[test]
     fn j4_a_changed_file_is_recognised_by_its_digest_or_its_time() {
         let read = file_reader(&request(Some("library 1")), Some(&library("bb"))).unwrap();
-        assert!(matches!(read(&source(1, "a.md:1")), Some(LocalFile::Changed(_))));
+        assert!(matches!(read(&source(1, "a.md:1")), Some(LocalSource::Changed(_))));
         for (written_at, is_changed) in [(None, true), (Some(4), true), (Some(5), false)] {
             let mut request = request(Some("library 1"));
             request.sources[0].digest = None;
             request.written_at = written_at.map(Timestamp::from_millis);
             let read = file_reader(&request, Some(&library("bb"))).unwrap();
             let found = read(&source(1, "a.md:1"));
-            assert_eq!(matches!(found, Some(LocalFile::Changed(_))), is_changed, "{written_at:?}");
+            assert_eq!(
+                matches!(found, Some(LocalSource::Changed(_))),
+                is_changed,
+                "{written_at:?}"
+            );
         }
     }
 }

@@ -19,7 +19,7 @@ async fn k7_a_report_has_no_sentence_without_its_source() {
         let mut check = Check::new(Report::with_sources(&text, cited.collect()));
         let options = FetchOptions { allow_private: true, ..FetchOptions::default() };
         let fetcher = Arc::new(Fetcher::new(options).unwrap());
-        let readers = SourceReaders { fetcher, may_fetch: true, pdf: None, files: None };
+        let readers = SourceReaders { fetcher, may_fetch: true, pdf: None, local: None };
         check.run(readers, Arc::new(()), |_, _| {}).await;
         let totals = check.finish(String::new()).totals;
         assert_eq!((totals.not_found, totals.differs), (0, 0), "{lane}: {totals:?}\n{text}");

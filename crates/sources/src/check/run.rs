@@ -1,4 +1,4 @@
-//! Reads the sources of a check: pages of the web, and files of the library that wrote the report.
+//! Reads the sources of a check: pages of the web, pages that were kept, and files of the library that wrote the report.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use tokio::task::JoinSet;
 use super::super::address::AddressRefusal;
 use super::super::fetch::{FetchError, Fetcher};
 use super::super::markdown::CitedSource;
-use super::super::page::{Block, PdfReader};
+use super::super::page::{Block, Page, PdfReader};
 use super::{Check, SourceStep};
 
 /// The means of a check to read sources.
@@ -20,26 +20,35 @@ pub struct SourceReaders {
     pub may_fetch: bool,
     /// Converts PDFs.
     pub pdf: Option<PdfReader>,
-    /// Reads local files.
-    pub files: Option<FileReader>,
+    /// Reads local files and kept pages.
+    pub local: Option<LocalReader>,
 }
 
-/// Reads a local file that a report cites; `None` for sources that are not local files.
-pub type FileReader = Arc<dyn Fn(&CitedSource) -> Option<LocalFile> + Send + Sync>;
+/// Reads a source of a report that needs no request; `None` for sources that have to be fetched.
+pub type LocalReader = Arc<dyn Fn(&CitedSource) -> Option<LocalSource> + Send + Sync>;
 
-/// The state of a local file that a report cites.
+/// A source that is read without a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum LocalFile {
-    /// It is the file from which the report was written.
+pub enum LocalSource {
+    /// A page as the run that wrote the report has read it.
+    Kept {
+        /// The page.
+        page: Page,
+        /// The address that it was read from, if it is another one than the report cites.
+        final_url: Option<String>,
+        /// The status of the answer that brought it; `None` for a file.
+        status: Option<u16>,
+    },
+    /// A file from which the report was written.
     Unchanged {
         /// The title.
         title: Option<String>,
         /// The text, the cited place first; empty if the file cannot be converted.
         blocks: Vec<Block>,
     },
-    /// It is another file now, or none; the sentence states which.
+    /// Another file now, or none; the sentence states which.
     Changed(String),
-    /// A rule forbids reading it; the sentence names it.
+    /// A source that a rule forbids reading; the sentence names it.
     Refused(String),
 }
 
@@ -82,9 +91,9 @@ impl Check {
         mut progress: impl FnMut(&SourceStep, usize),
     ) {
         let left = self.pending().len();
-        let files = self.read_files(&readers, left, &mut progress).await;
+        let local = self.read_local(&readers, left, &mut progress).await;
         let SourceReaders { fetcher, pdf, may_fetch, .. } = readers;
-        let left = left - files;
+        let left = left - local;
         if !may_fetch {
             let refused = Err(FetchError::Refused(AddressRefusal::Consent));
             for (at, source) in self.pending().iter().enumerate() {
@@ -141,21 +150,21 @@ impl Check {
         }
     }
 
-    /// Judges the sources that are local files, and returns their number. Nothing is recorded: reading them again is
+    /// Judges the sources that need no request, and returns their number. Nothing is recorded: reading them again is
     /// free.
-    async fn read_files(
+    async fn read_local(
         &mut self,
         readers: &SourceReaders,
         mut left: usize,
         progress: &mut impl FnMut(&SourceStep, usize),
     ) -> usize {
-        let Some(files) = &readers.files else { return 0 };
+        let Some(local) = &readers.local else { return 0 };
         let whole = Arc::new(self.clone());
         let mut read = 0;
         for source in self.pending() {
-            let (files, check) = (Arc::clone(files), Arc::clone(&whole));
-            let judge = move || files(&source).map(|file| check.judge_file(&source, file));
-            // A file that breaks a parser must not take the other sources with it.
+            let (local, check) = (Arc::clone(local), Arc::clone(&whole));
+            let judge = move || local(&source).map(|found| check.judge_local(&source, found));
+            // A text that breaks a parser must not take the other sources with it.
             let Ok(Some(step)) = tokio::task::spawn_blocking(judge).await else { continue };
             read += 1;
             left -= 1;

@@ -46,7 +46,7 @@ async fn serve(
 }
 
 fn readers() -> SourceReaders {
-    SourceReaders { fetcher: Arc::new(fetcher()), may_fetch: true, pdf: None, files: None }
+    SourceReaders { fetcher: Arc::new(fetcher()), may_fetch: true, pdf: None, local: None }
 }
 
 async fn check(markdown: &str) -> CitationCheck {

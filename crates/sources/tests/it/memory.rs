@@ -95,7 +95,7 @@ async fn j7_hostile_pages_take_little_memory() {
     let mut check = Check::new(Report::parse(&text));
     let fetcher = Fetcher::new(FetchOptions { allow_private: true, ..FetchOptions::default() });
     let fetcher = Arc::new(fetcher.unwrap());
-    let readers = SourceReaders { fetcher, may_fetch: true, pdf: None, files: None };
+    let readers = SourceReaders { fetcher, may_fetch: true, pdf: None, local: None };
     let mut read = 0;
     check.run(readers, Arc::new(()), |_, _| read += 1).await;
     assert_eq!(read, PAGES.len());
