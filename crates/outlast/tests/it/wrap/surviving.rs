@@ -205,7 +205,7 @@ async fn h5_a_call_is_not_repeated_after_its_front_and_its_host_process_were_kil
     let mut wrapped = wrapping.start().await;
     wrapped.send("tools/call", call("wait", waiting(&wrapping, "go"))).await;
     under_way(&wrapping, 1).await;
-    // A front that sees the end of its host process reports it to its client, and the call may be made again.
+    // A front that sees the end of its host process reports it to its client, which may repeat the call.
     signal(wrapped.pid(), Signal::STOP);
     kill(wrapping.host_processes()[0]);
     wrapped.kill().await;
